@@ -4,13 +4,16 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"mayfly/test/harness"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
+
+	"mayfly/test/drill"
+	"mayfly/test/harness"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -21,7 +24,7 @@ const deathsPage = "docs/deaths.md"
 // deathsStream is the stream that the workers read.
 const deathsStream = "__keyevent@carts__:expired"
 
-// worker returns the program of the docs in a language that works through dead carts.
+// worker returns the program of the docs that works through dead carts, in a language.
 func worker(t *testing.T, language string) string {
 	t.Helper()
 	for _, program := range harness.Blocks(harness.Guides(t)[deathsPage], language) {
@@ -35,11 +38,11 @@ func worker(t *testing.T, language string) string {
 
 // TestWorkerInGo kills the worker of the docs and the server while carts die.
 func TestWorkerInGo(t *testing.T) {
-	t.Parallel()
+	harness.Parallel(t)
 	killWorkers(t, func(t *testing.T, port string) func() *exec.Cmd {
 		source := harness.WriteFile(t, "main.go", strings.ReplaceAll(worker(t, "go"), ":6379", ":"+port))
 		program := filepath.Join(t.TempDir(), "worker")
-		if out, err := exec.Command("go", "build", "-o", program, source).CombinedOutput(); err != nil {
+		if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", program, source).CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		return func() *exec.Cmd { return exec.Command(program) }
@@ -48,7 +51,7 @@ func TestWorkerInGo(t *testing.T) {
 
 // TestWorkerInPython is TestWorkerInGo in Python.
 func TestWorkerInPython(t *testing.T) {
-	t.Parallel()
+	harness.Parallel(t)
 	interpreter := harness.Python(t)
 	killWorkers(t, func(t *testing.T, port string) func() *exec.Cmd {
 		source := harness.WriteFile(t, "worker.py", strings.ReplaceAll(worker(t, "python"), "port=6379", "port="+port))
@@ -58,9 +61,10 @@ func TestWorkerInPython(t *testing.T) {
 
 // TestWorkerInNode is TestWorkerInGo in Node.js.
 func TestWorkerInNode(t *testing.T) {
-	t.Parallel()
-	for _, version := range harness.IoredisVersions {
+	harness.Parallel(t)
+	for _, version := range tested(harness.IoredisVersions) {
 		t.Run(version, func(t *testing.T) {
+			t.Parallel()
 			node, modules := harness.InstallInNode(t, "ioredis", version)
 			killWorkers(t, func(t *testing.T, port string) func() *exec.Cmd {
 				source := harness.WriteFile(t, "worker.js", strings.ReplaceAll(worker(t, "js"), "6379", port))
@@ -75,9 +79,10 @@ func TestWorkerInNode(t *testing.T) {
 }
 
 // ledger is what workers have said: a line "mail <address> <etag>" for each mail, and "done <etag>" once the entry is
-// acknowledged. Safe for concurrent use.
+// acknowledged. Safe for concurrent use, but for accepted.
 type ledger struct {
-	t *testing.T
+	t        *testing.T
+	accepted []string // addresses in the carts that the server has
 
 	mu    sync.Mutex // protects what follows
 	etags map[string]string
@@ -124,57 +129,44 @@ func (l *ledger) missing(addresses []string) (n int) {
 func killWorkers(t *testing.T, build func(t *testing.T, port string) func() *exec.Cmd) {
 	dir := filepath.Join(t.TempDir(), "data")
 	p := harness.Start(t, dir)
-	port := p.Port
-	command := build(t, port)
-	do := func(c *redis.Client, args ...any) error { return c.Do(t.Context(), args...).Err() }
-	if err := do(p.Client(), "CONTAINER.CREATE", "carts", "TTL", 1, "LOG", 3600); err != nil {
+	command := build(t, p.Port)
+	c := p.Client()
+	if err := c.Do(t.Context(), "CONTAINER.CREATE", "carts", "TTL", 1, "LOG", 3600).Err(); err != nil {
 		t.Fatal(err)
 	}
 	l := &ledger{t: t, etags: map[string]string{}, mails: map[string]int{}, done: map[string]bool{}}
-	run := func() (kill func()) { return l.run(command()) }
-
-	var accepted []string
-	put := func(c *redis.Client, n int) {
-		for range n {
-			address := fmt.Sprintf("customer-%d@example.org", len(accepted))
-			if err := do(c, "DOC.PUT", "carts", fmt.Sprint("cart-", len(accepted)), fmt.Sprintf(`{"mail":%q}`, address)); err != nil {
-				t.Fatal(err)
-			}
-			accepted = append(accepted, address)
-			time.Sleep(time.Millisecond)
-		}
-	}
-	c := p.Client()
-	put(c, 200)
-	kill := run()
-	put(c, 200)
-	harness.WaitFor(t, "the first mails", func() bool { return l.missing(accepted[:100]) < 50 })
-	kill()
-	put(c, 100)
-	kill = run()
-	put(c, 500)
-	harness.WaitFor(t, "more mails", func() bool { return l.missing(accepted[:400]) < 200 })
-	_ = p.Cmd.Process.Kill()
-	_ = p.Cmd.Wait()
-	time.Sleep(300 * time.Millisecond) // some die meanwhile
-	p = harness.StartOn(t, port, dir)
-	c = p.Client()
-	put(c, 100)
-	kill()
-	kill = run()
-	defer func() { kill() }()
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("%d of %d customers have no mail; %v\n%v", l.missing(accepted), len(accepted),
+			t.Logf("%d of %d customers have no mail; %v\n%v", l.missing(l.accepted), len(l.accepted),
 				c.XInfoStream(context.Background(), deathsStream), c.XInfoGroups(context.Background(), deathsStream))
 		}
 	})
+	many := drill.Pick(50, 50, 200)
+	l.put(c, 2*many)
+	kill := l.run(command())
+	harness.WaitFor(t, "the first mails", func() bool { return l.missing(l.accepted) < 3*many/2 })
+	kill()
+	l.put(c, many)
+	kill = l.run(command())
+	before := len(l.accepted)
+	l.put(c, 2*many)
+	harness.WaitFor(t, "more mails", func() bool { return l.missing(l.accepted[:before]) < many })
+	l.put(c, many)
+	last := time.Now()
+	p.Signal(syscall.SIGKILL)
+	p.Wait()
+	harness.WaitFor(t, "the last to die while the server is down", func() bool { return time.Since(last) > time.Second })
+	p = harness.StartOn(t, p.Port, dir)
+	c = p.Client()
+	l.put(c, many)
+	kill()
+	l.run(command())
 	harness.WaitFor(t, "all mails and acknowledgements", func() bool {
 		groups, err := c.XInfoGroups(context.Background(), deathsStream).Result()
-		return err == nil && l.missing(accepted) == 0 && groups[0].Pending == 0 && groups[0].Lag == 0
+		return err == nil && l.missing(l.accepted) == 0 && groups[0].Pending == 0 && groups[0].Lag == 0
 	})
-	if n, err := c.XLen(context.Background(), deathsStream).Result(); err != nil || n != int64(len(accepted)) {
-		t.Errorf("the log has %d entries, %v, and %d carts died", n, err, len(accepted))
+	if n, err := c.XLen(context.Background(), deathsStream).Result(); err != nil || n != int64(len(l.accepted)) {
+		t.Errorf("the log has %d entries, %v, and %d carts died", n, err, len(l.accepted))
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -182,7 +174,21 @@ func killWorkers(t *testing.T, build func(t *testing.T, port string) func() *exe
 	for _, n := range l.mails {
 		twice += n - 1
 	}
-	t.Logf("%d carts died; %d mails were sent again, because the worker or the server was killed before the acknowledgement", len(accepted), twice)
+	t.Logf("%d carts died; %d mails were sent again, because the worker or the server was killed before the acknowledgement",
+		len(l.accepted), twice)
+}
+
+// put puts carts that live for a second.
+func (l *ledger) put(c *redis.Client, n int) {
+	l.t.Helper()
+	for range n {
+		address := fmt.Sprintf("customer-%d@example.org", len(l.accepted))
+		cart, text := fmt.Sprint("cart-", len(l.accepted)), fmt.Sprintf(`{"mail":%q}`, address)
+		if err := c.Do(l.t.Context(), "DOC.PUT", "carts", cart, text).Err(); err != nil {
+			l.t.Fatal(err)
+		}
+		l.accepted = append(l.accepted, address)
+	}
 }
 
 // run starts a worker. kill kills it, and returns once the ledger has all that it said.

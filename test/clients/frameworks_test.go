@@ -6,9 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
-	"mayfly/test/harness"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,9 +15,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-)
 
-var allFrameworks = flag.Bool("frameworks", false, "TestFrameworks also runs libraries that .ci/run does not install")
+	"mayfly/test/drill"
+	"mayfly/test/harness"
+)
 
 // frameworksDir holds the programs of TestFrameworks, and the pinned versions of their libraries.
 const frameworksDir = "test/clients/testdata/frameworks"
@@ -33,13 +32,14 @@ const (
 	pythonDeb  language = "Python" // as packaged by Debian 12
 )
 
-// framework is a library that TestFrameworks runs against the server, and a row of docs/frameworks.md.
+// framework is a library that TestFrameworks runs against the server, and a row of docs/frameworks.md. Version is the one
+// that the test runs.
 type framework struct {
 	name     string // as its users install it; in Python the package of Debian
-	version  string // of what the test runs
+	version  string
 	language language
-	program  string // the test in Go, or the file in its testdata/frameworks
-	long     bool   // only with -frameworks
+	program  string // the test in Go, or the file below frameworksDir
+	drill    bool   // runs only as a drill: it needs a package of Debian that .ci/run does not install
 	does     string // what the test does
 	but      string // what does not work
 }
@@ -105,11 +105,12 @@ var unfits = []unfit{
 // TestFrameworks uses the server as libraries do that are made for Redis: locks, limiters, caches, sessions.
 // Time is real here, since it passes in the libraries as well.
 func TestFrameworks(t *testing.T) {
+	harness.Parallel(t)
 	for _, f := range frameworks {
 		t.Run(string(f.language)+"/"+strings.ReplaceAll(f.name, "/", "_")+"/"+f.program, func(t *testing.T) {
 			t.Parallel()
-			if f.long && !*allFrameworks {
-				t.Skip("NOT TESTED without -frameworks")
+			if f.drill && !drill.On() {
+				t.Skip("NOT TESTED without -drill")
 			}
 			var program *exec.Cmd
 			switch f.language {
@@ -134,41 +135,20 @@ func TestFrameworks(t *testing.T) {
 	}
 }
 
-// nodeFrameworks is held while npm installs.
-var nodeFrameworks sync.Mutex
-
-// nodeProgram returns the program that uses a library of Node.js. npm installs all of them, as package-lock.json
-// pins them, into the user's cache folder.
+// nodeProgram returns the program that uses a library of Node.js. npm installs all of them as package-lock.json pins them.
 func nodeProgram(t *testing.T, f framework) *exec.Cmd {
 	t.Helper()
-	node, npm := harness.Need(t, "node"), harness.Need(t, "npm")
-	source := filepath.Join(frameworksDir, "node")
-	lock := readText(t, filepath.Join(source, "package-lock.json"))
-	cache, err := os.UserCacheDir()
+	source, err := filepath.Abs(filepath.Join(frameworksDir, "node"))
 	if err != nil {
-		harness.Absent(t, "no folder to install %s into: %v", f.name, err)
+		t.Fatal(err)
 	}
-	sum := sha256.Sum256([]byte(lock))
-	dir := filepath.Join(cache, "mayfly-tests", "frameworks-"+hex.EncodeToString(sum[:6]))
-	whole := filepath.Join(dir, "installed")
-
-	nodeFrameworks.Lock()
-	defer nodeFrameworks.Unlock()
-	if _, err := os.Stat(whole); err != nil {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+	sum := sha256.Sum256([]byte(readText(t, filepath.Join(source, "package-lock.json"))))
+	node, dir := harness.Npm(t, "frameworks-"+hex.EncodeToString(sum[:6]), func(dir string) []string {
 		for _, name := range []string{"package.json", "package-lock.json"} {
 			copyInto(t, filepath.Join(source, name), dir)
 		}
-		out, err := exec.Command(npm, "ci", "--prefix", dir, "--no-audit", "--no-fund", "--ignore-scripts").CombinedOutput()
-		if err != nil {
-			harness.Absent(t, "npm cannot install the libraries of %s: %v\n%s", source, err, out)
-		}
-		if err := os.WriteFile(whole, nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+		return []string{"ci"}
+	})
 	// Modules are looked for beside the program that imports them.
 	here := t.TempDir()
 	for _, name := range []string{"common.mjs", f.program} {
@@ -191,9 +171,9 @@ func copyInto(t *testing.T, file, dir string) {
 // errNoModules says that the libraries for Go are not on this machine and cannot be fetched.
 var errNoModules = errors.New("no libraries")
 
-// buildGoFrameworks builds the tests of the libraries for Go, a module of its own: the server does not
-// depend on these libraries.
-var buildGoFrameworks = sync.OnceValues(func() ([]byte, error) {
+// buildGoFrameworks builds the tests of the libraries for Go and returns the path of the program. They are a module of
+// their own: the server does not depend on these libraries.
+var buildGoFrameworks = sync.OnceValues(func() (string, error) {
 	in := func(args ...string) error {
 		cmd := exec.Command("go", args...)
 		cmd.Dir = filepath.Join(frameworksDir, "go")
@@ -204,35 +184,23 @@ var buildGoFrameworks = sync.OnceValues(func() ([]byte, error) {
 		return nil
 	}
 	if err := in("mod", "download"); err != nil {
-		return nil, errors.Join(errNoModules, err)
+		return "", errors.Join(errNoModules, err)
 	}
-	dir, err := os.MkdirTemp("", "mayfly-frameworks")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	test := filepath.Join(dir, "frameworks.test")
-	if err := in("test", "-c", "-o", test, "."); err != nil {
-		return nil, err
-	}
-	return os.ReadFile(test)
+	program := filepath.Join(filepath.Dir(harness.Binary), "frameworks.test") // removed with mayfly
+	return program, in("test", "-c", "-ldflags=-s -w", "-o", program, ".")
 })
 
 // goProgram returns the test that uses a library of Go.
 func goProgram(t *testing.T, f framework) *exec.Cmd {
 	t.Helper()
-	content, err := buildGoFrameworks()
+	program, err := buildGoFrameworks()
 	if errors.Is(err, errNoModules) {
 		harness.Absent(t, "%s/go: %v", frameworksDir, err)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	test := filepath.Join(t.TempDir(), "frameworks.test")
-	if err := os.WriteFile(test, content, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return exec.CommandContext(t.Context(), test, "-test.run=^"+f.program+"$")
+	return exec.CommandContext(t.Context(), program, "-test.run=^"+f.program+"$")
 }
 
 // pythonProgram returns the program that uses a library of Python, which Debian packages.
@@ -264,6 +232,7 @@ func debianVersion(name string) (string, error) {
 
 // TestFrameworkVersions compares the versions on the page with those that tests are pinned to.
 func TestFrameworkVersions(t *testing.T) {
+	t.Parallel()
 	var node struct{ Dependencies map[string]string }
 	if err := json.Unmarshal([]byte(readText(t, filepath.Join(frameworksDir, "node/package.json"))), &node); err != nil {
 		t.Fatal(err)
@@ -305,6 +274,7 @@ func TestFrameworkVersions(t *testing.T) {
 
 // TestFrameworksUnfit checks that what libraries are said to lack is not there.
 func TestFrameworksUnfit(t *testing.T) {
+	harness.Parallel(t)
 	c := harness.Start(t, filepath.Join(t.TempDir(), "data")).Client()
 	for _, u := range unfits {
 		for _, command := range strings.Fields(u.needs) {
@@ -321,6 +291,7 @@ func TestFrameworksUnfit(t *testing.T) {
 
 // TestFrameworkTables compares the tables of docs/frameworks.md with what tests run and what does not work.
 func TestFrameworkTables(t *testing.T) {
+	t.Parallel()
 	harness.CheckTables(t, map[string]string{"frameworks": frameworkTable(), "unfit frameworks": unfitTable()})
 }
 

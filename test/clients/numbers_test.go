@@ -1,17 +1,19 @@
 package clients
 
 import (
-	"mayfly/test/harness"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"mayfly/test/harness"
 
 	"github.com/redis/go-redis/v9"
 )
 
 // TestNumbersForClients opens a container by its number, as clients do that know only numbers, and loses connections.
 func TestNumbersForClients(t *testing.T) {
+	harness.Parallel(t)
 	dir := filepath.Join(t.TempDir(), "data")
 	p := harness.Start(t, dir)
 	p.CLI("CONTAINER.SET", "first", "TTL", "50")
@@ -22,7 +24,7 @@ func TestNumbersForClients(t *testing.T) {
 
 	t.Run("redis-cli", func(t *testing.T) {
 		out, _ := p.CLIWith(strings.NewReader("SELECT 17\nSET cli 1\nTTL cli\n"))
-		if out != "OK\nOK\n100\n" {
+		if left, ok := strings.CutPrefix(out, "OK\nOK\n"); !ok || left == "-1\n" || left == "-2\n" {
 			t.Errorf("redis-cli prints %q", out)
 		}
 		if got, _ := p.CLIWith(nil, "-n", "17", "GET", "cli"); got != "1\n" {
@@ -77,7 +79,7 @@ import sys, redis
 port = int(sys.argv[1])
 c = redis.Redis(port=port, db=17, decode_responses=True)
 c.set("py", "1")
-assert c.ttl("py") == 100, c.ttl("py")
+assert 70 < c.ttl("py") <= 100, c.ttl("py")
 redis.Redis(port=port).client_kill_filter(_type="normal")
 c.set("py", "2")
 assert redis.Redis.from_url("redis://127.0.0.1:%d/17" % port, decode_responses=True).get("py") == "2"

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"mayfly/test/harness"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"mayfly/test/drill"
+	"mayfly/test/harness"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -27,15 +29,12 @@ const (
 // ordersPerPipeline is how many orders are read or touched at a time.
 const ordersPerPipeline = 500
 
-// TestOrders lives through what the server is for, with 200,000 orders from a fixed seed. They are
-// loaded through redis-cli and read back byte for byte. A third dies by its own ttl, another third at
-// once by a new default. Exactly the rest is there after a restart.
+// TestOrders lives through what the server is for, with orders from a fixed seed. They are loaded through redis-cli and
+// read back byte for byte. A third dies by its own ttl, another third at once by a new default. Exactly the rest is there
+// after a restart.
 func TestOrders(t *testing.T) {
-	t.Parallel() // nothing has to come in time
-	number := 200_000
-	if testing.Short() {
-		number = 20_000
-	}
+	harness.Parallel(t)
+	number := drill.Pick(0, 10_000, 200_000)
 	p := harness.Start(t, filepath.Join(t.TempDir(), "data"))
 	o := &orders{t, p.Client(), number}
 
@@ -279,7 +278,8 @@ func orderTTL(n int, r *rand.Rand) string {
 
 // TestOrdersAreRealistic holds the orders to what the test of them needs.
 func TestOrdersAreRealistic(t *testing.T) {
-	const number = 50_000
+	t.Parallel()
+	number := drill.Pick(500, 2000, 200_000)
 	least, most, total := 1<<30, 0, 0
 	for n := range number {
 		doc := order(n)

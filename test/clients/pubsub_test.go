@@ -1,20 +1,20 @@
 package clients
 
 import (
-	"bufio"
+	"errors"
 	"fmt"
-	"mayfly/test/harness"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
+
+	"mayfly/test/harness"
 
 	"github.com/redis/go-redis/v9"
 )
 
 // TestGoRedisPubSub subscribes as programs in Go do.
 func TestGoRedisPubSub(t *testing.T) {
+	harness.Parallel(t)
 	p := harness.Start(t, filepath.Join(t.TempDir(), "data"), "--notify-keyspace-events", "KEA")
 	for _, protocol := range []int{2, 3} {
 		t.Run(fmt.Sprintf("RESP%d", protocol), func(t *testing.T) {
@@ -78,54 +78,33 @@ func TestGoRedisPubSub(t *testing.T) {
 				t.Errorf("got %v (%v)", got, err)
 			}
 
-			// Nothing is left of those who have gone.
+			// Nothing is left of subscribers that have gone.
 			_, _ = shard.Close(), sub.Close()
-			for deadline := time.Now().Add(harness.Patience); ; time.Sleep(time.Millisecond) {
-				n, err := c.PubSubNumPat(ctx).Result()
-				channels, _ := c.PubSubChannels(ctx, "*").Result()
-				shards, _ := c.PubSubShardChannels(ctx, "*").Result()
-				if err != nil || time.Now().After(deadline) {
-					t.Fatalf("left are %d patterns, channels %q and %q (%v)", n, channels, shards, err)
+			harness.WaitFor(t, "the server to forget the subscribers", func() bool {
+				n, err1 := c.PubSubNumPat(ctx).Result()
+				channels, err2 := c.PubSubChannels(ctx, "*").Result()
+				shards, err3 := c.PubSubShardChannels(ctx, "*").Result()
+				if err := errors.Join(err1, err2, err3); err != nil {
+					t.Fatal(err)
 				}
-				if n == 0 && len(channels) == 0 && len(shards) == 0 {
-					break
-				}
-			}
+				return n == 0 && len(channels) == 0 && len(shards) == 0
+			})
 		})
 	}
 }
 
 // TestRedisCLISubscribe watches documents die in redis-cli.
 func TestRedisCLISubscribe(t *testing.T) {
+	harness.Parallel(t)
 	p := harness.Start(t, filepath.Join(t.TempDir(), "data"))
 	if got := p.CLI("CONFIG", "SET", "notify-keyspace-events", "Exd"); got != "OK" {
 		t.Fatal(got)
 	}
-	cli := exec.CommandContext(t.Context(), harness.Need(t, "redis-cli"), "-p", p.Port, "PSUBSCRIBE", "__keyevent@orders__:*")
-	out, err := cli.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cli.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cli.Process.Kill()
-		_ = cli.Wait()
-	})
-	lines := bufio.NewScanner(out)
-	expect := func(want ...string) {
-		t.Helper()
-		for _, line := range want {
-			if !lines.Scan() || lines.Text() != line {
-				t.Fatalf("redis-cli prints %q, want %q (%v)", lines.Text(), line, lines.Err())
-			}
-		}
-	}
-	expect("psubscribe", "__keyevent@orders__:*", "1")
+	lines := linesOf(p, "PSUBSCRIBE", "__keyevent@orders__:*")
+	expectLines(t, lines, "psubscribe", `__keyevent@orders__:\*`, "1")
 	p.CLI("CONTAINER.SET", "orders", "TTL", "1")
 	p.CLI("DOC.PUT", "orders", "1", `{"item":"tea"}`)
-	for _, event := range strings.Fields("doc.put expired") {
-		expect("pmessage", "__keyevent@orders__:*", "__keyevent@orders__:"+event, "1")
+	for _, event := range []string{"doc.put", "expired"} {
+		expectLines(t, lines, "pmessage", `__keyevent@orders__:\*`, "__keyevent@orders__:"+event, "1")
 	}
 }

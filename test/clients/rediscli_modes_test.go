@@ -2,17 +2,64 @@ package clients
 
 import (
 	"bufio"
-	"mayfly/test/harness"
+	"context"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"mayfly/test/harness"
 )
+
+// linesOf starts redis-cli for a session that goes on until it is ended, and returns the lines that it prints.
+func linesOf(p *harness.Process, args ...string) *bufio.Scanner {
+	p.T.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
+	cli := exec.CommandContext(ctx, harness.Need(p.T, "redis-cli"), append([]string{"-p", p.Port}, args...)...)
+	out, err := cli.StdoutPipe()
+	if err != nil {
+		p.T.Fatal(err)
+	}
+	if err := cli.Start(); err != nil {
+		p.T.Fatal(err)
+	}
+	p.T.Cleanup(func() {
+		cancel()
+		_ = cli.Wait() // it has been killed
+	})
+	return bufio.NewScanner(out)
+}
+
+// expectLines reads as many lines as there are patterns, which they must match.
+func expectLines(t *testing.T, lines *bufio.Scanner, patterns ...string) {
+	t.Helper()
+	for _, pattern := range patterns {
+		if !lines.Scan() || !regexp.MustCompile("^(?:"+pattern+")$").MatchString(lines.Text()) {
+			t.Fatalf("redis-cli prints %q (%v), want %s", lines.Text(), lines.Err(), pattern)
+		}
+	}
+}
+
+func TestRedisCLIMonitor(t *testing.T) {
+	harness.Parallel(t)
+	p := harness.Start(t, filepath.Join(t.TempDir(), "data"))
+	for _, option := range []string{"-2", "-3"} {
+		lines := linesOf(p, option, "MONITOR")
+		expectLines(t, lines, "OK")
+		p.CLI("SET", "a", "x y")
+		p.CLI("-n", "3", "GET", `"`)
+		const client = `\d{10}\.\d{6} \[%d 127\.0\.0\.1:\d+\] %s`
+		expectLines(t, lines,
+			fmt.Sprintf(client, 0, `"SET" "a" "x y"`), fmt.Sprintf(client, 3, `"(SELECT|select)" "3"`), fmt.Sprintf(client, 3, `"GET" "\\""`))
+	}
+}
 
 // TestRedisCLIReports lets redis-cli go through all keys.
 func TestRedisCLIReports(t *testing.T) {
+	harness.Parallel(t)
 	p := harness.Start(t, filepath.Join(t.TempDir(), "data"))
 	p.CLI("MSET", "short", "12345", "long", strings.Repeat("x", 1000))
 	p.CLI("DOC.PUT", "0", "doc", `{"a":1}`)
@@ -38,22 +85,23 @@ func TestRedisCLIReports(t *testing.T) {
 	}
 }
 
-// TestRedisCLIWatches starts the modes of redis-cli that go on until they are stopped, and waits for
-// what each must print sooner or later while commands are given.
+// TestRedisCLIWatches starts modes of redis-cli that go on until they are stopped, and waits for what each must print
+// sooner or later while commands are given.
 func TestRedisCLIWatches(t *testing.T) {
+	harness.Parallel(t)
 	p := harness.Start(t, filepath.Join(t.TempDir(), "data"))
 	for _, tt := range []struct {
 		args, want string
 		publish    bool
 	}{
-		{"--stat -i 0.05", `\n1 +\d+(\.\d\d)?[BKM] +2 +0 +\d+ \(\+\d+\) +\d+`, false},
+		{"--stat -i 0.05", `\n1 +\d+(\.\d\d)?[BKM] +\d+ +0 +\d+ \(\+\d+\) +\d+`, false},
 		{"--latency-dist -i 0.1", `From 0 to 100%:`, false},
-		{"MONITOR", `\n\d+\.\d{6} \[0 127\.0\.0\.1:\d+\] "set" "k" "v"\n`, false},
 		{"SUBSCRIBE news other", `subscribe\nother\n2\n(.*\n)?message\nnews\nhot\n`, true},
 		{"-3 PSUBSCRIBE n*", `pmessage\nn\*\nnews\nhot\n`, true},
 		{"--csv SSUBSCRIBE shard", `"smessage","shard","cold"\n`, true},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
+			t.Parallel()
 			// Into a pipe it would print only when its buffer is full.
 			cmd := exec.CommandContext(t.Context(), harness.Need(t, "stdbuf"),
 				append([]string{"-oL", harness.Need(t, "redis-cli"), "-p", p.Port}, strings.Fields(tt.args)...)...)
@@ -106,6 +154,7 @@ func TestRedisCLIWatches(t *testing.T) {
 // TestRedisCLIHelp: what redis-cli tells at its prompt of our own commands comes from COMMAND DOCS. The
 // prompt needs a terminal, which script provides.
 func TestRedisCLIHelp(t *testing.T) {
+	harness.Parallel(t)
 	p := harness.Start(t, filepath.Join(t.TempDir(), "data"))
 	cmd := exec.Command(harness.Need(t, "script"), "-qec", harness.Need(t, "redis-cli")+" -p "+p.Port, "/dev/null")
 	cmd.Env = append(cmd.Environ(), "TERM=dumb", "HOME="+t.TempDir()) // no line editing, no history

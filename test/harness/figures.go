@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Figure is a number that INFO tells.
+// Figure returns a number of INFO.
 func Figure(t *testing.T, db *redis.Client, name string) int64 {
 	t.Helper()
 	info, err := db.Info(t.Context(), "everything").Result()

@@ -1,10 +1,19 @@
 package harness
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // WriteFile writes a file into a folder of the test and returns its path.
@@ -17,19 +26,27 @@ func WriteFile(t *testing.T, name, text string) string {
 	return path
 }
 
-// SelfSigned makes a certificate and its key.
-func SelfSigned(t *testing.T) (cert, key string) {
+// SelfSigned makes a certificate for 127.0.0.1 and more addresses, which is its own CA, and its key. It returns the paths
+// of both.
+func SelfSigned(t *testing.T, hosts ...string) (cert, key string) {
 	t.Helper()
-	dir := t.TempDir()
-	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	openssl, err := exec.LookPath("openssl")
-	if err != nil {
-		t.Skip("openssl is not installed")
+	addresses := []net.IP{net.IPv4(127, 0, 0, 1)}
+	for _, host := range hosts {
+		addresses = append(addresses, net.ParseIP(host))
 	}
-	out, err := exec.Command(openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1",
-		"-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert).CombinedOutput()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		t.Fatalf("openssl: %v\n%s", err, out)
+		t.Fatal(err)
 	}
-	return cert, key
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, IPAddresses: addresses,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true,
+	}
+	signed, err1 := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	encoded, err2 := x509.MarshalPKCS8PrivateKey(private)
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	return WriteFile(t, "cert.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}))),
+		WriteFile(t, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})))
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 )
 
+// Fetch gets a page from metrics-addr or web-addr of a server.
 func Fetch(t *testing.T, address, path string) (status int, body string) {
 	t.Helper()
 	client := http.Client{Timeout: Patience}

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// notifySocket is a socket that stands for systemd's.
-type notifySocket struct {
+// NotifySocket is a socket that stands for systemd's.
+type NotifySocket struct {
 	t    *testing.T
-	path string
 	conn net.PacketConn
 }
 
-// NewNotifySocket sets NOTIFY_SOCKET.
-func NewNotifySocket(t *testing.T) *notifySocket {
+// NewNotifySocket opens a socket and sets NOTIFY_SOCKET for the processes that the test starts from then on, so the
+// test cannot run beside others.
+func NewNotifySocket(t *testing.T) *NotifySocket {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "notify")
 	conn, err := net.ListenPacket("unixgram", path)
@@ -24,11 +24,11 @@ func NewNotifySocket(t *testing.T) *notifySocket {
 	}
 	t.Cleanup(func() { _ = conn.Close() })
 	t.Setenv("NOTIFY_SOCKET", path)
-	return &notifySocket{t, path, conn}
+	return &NotifySocket{t, conn}
 }
 
 // Next waits for a message.
-func (s *notifySocket) Next() string {
+func (s *NotifySocket) Next() string {
 	s.t.Helper()
 	var text [1000]byte
 	if err := s.conn.SetReadDeadline(time.Now().Add(Patience)); err != nil {

@@ -1,29 +1,35 @@
 package harness
 
 import (
-	"fmt"
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
-	"bytes"
-	"sync"
+	"mayfly/test/drill"
 )
 
-// Absent reports that something that a test needs is not on this machine. It fails in continuous
-// integration, where nothing may be left untested without a word. Elsewhere it skips loudly.
-func Absent(t *testing.T, format string, args ...any) {
+// Parallel marks a test that starts processes: it runs beside others, and not in the quick form.
+func Parallel(t *testing.T) {
 	t.Helper()
-	what := fmt.Sprintf(format, args...)
-	if os.Getenv("CI") == "true" {
-		t.Fatalf("CI=true demands what is absent: %s", what)
-	}
-	t.Skipf("NOT TESTED: %s", what)
+	drill.Slow(t)
+	t.Parallel()
 }
 
-// Need gives the path of a program.
+// Absent reports that this machine lacks something that a test needs. It fails in continuous integration, where
+// nothing may go untested unseen. Elsewhere it skips the test loudly.
+func Absent(t *testing.T, format string, args ...any) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatalf("absent, although CI=true: "+format, args...)
+	}
+	t.Skipf("NOT TESTED: "+format, args...)
+}
+
+// Need returns the path of a program.
 func Need(t *testing.T, program string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
@@ -46,44 +52,69 @@ func Run(t *testing.T, env []string, program string, args ...string) string {
 	return strings.TrimSpace(out.String())
 }
 
-// Python returns a Python that knows redis-py.
-func Python(t *testing.T) string {
-	t.Helper()
+// findPython returns a Python with redis-py. Finding it takes a second.
+var findPython = sync.OnceValue(func() string {
 	for _, python := range []string{"/usr/bin/python3", "python3"} {
 		if exec.Command(python, "-c", "import redis").Run() == nil {
 			return python
 		}
 	}
-	Absent(t, "no python3 knows the module redis (Debian: python3-redis)")
 	return ""
+})
+
+// Python returns the path of a Python with redis-py.
+func Python(t *testing.T) string {
+	t.Helper()
+	python := findPython()
+	if python == "" {
+		Absent(t, "no python3 has the module redis (Debian: python3-redis)")
+	}
+	return python
 }
 
-// IoredisVersions are what is tested: the last of the line that most programs use, and the newest.
+// IoredisVersions are the versions of ioredis that tests run: the last of the line that most programs use, and the newest.
 var IoredisVersions = []string{"5.11.1", "6.0.0"}
 
-// installedInNode protects the cache folder of installInNode.
-var installedInNode sync.Mutex
+// installing is held while npm installs.
+var installing sync.Mutex
 
-// InstallInNode returns the path of Node.js and the folder of a version of a library. npm installs that into the user's
+// InstallInNode returns the path of Node.js and the folder with a version of a library. npm installs it into the user's
 // cache folder, once.
 func InstallInNode(t *testing.T, library, version string) (node, modules string) {
 	t.Helper()
-	installedInNode.Lock()
-	defer installedInNode.Unlock()
+	node, dir := Npm(t, library+"-"+version, func(string) []string {
+		return []string{"install", "--no-package-lock", library + "@" + version}
+	})
+	return node, filepath.Join(dir, "node_modules")
+}
+
+// Npm returns the path of Node.js and a folder of this name in the user's cache folder. The first time, prepare fills the
+// new folder and returns what npm shall do in it.
+func Npm(t *testing.T, name string, prepare func(dir string) (args []string)) (node, dir string) {
+	t.Helper()
+	installing.Lock()
+	defer installing.Unlock()
 	node, npm := Need(t, "node"), Need(t, "npm")
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		Absent(t, "no folder to install %s into: %v", library, err)
+		Absent(t, "a folder to install %s into: %v", name, err)
 	}
-	dir := filepath.Join(cache, "mayfly-tests", library+"-"+version)
-	modules = filepath.Join(dir, "node_modules")
-	if exec.Command(node, "-e", `require(process.argv[1])`, filepath.Join(modules, library)).Run() != nil {
-		out, err := exec.Command(npm, "install", "--prefix", dir, "--no-audit", "--no-fund", "--ignore-scripts", library+"@"+version).CombinedOutput()
-		if err != nil {
-			Absent(t, "npm cannot install %s: %v\n%s", library, err, out)
-		}
+	dir = filepath.Join(cache, "mayfly-tests", name)
+	whole := filepath.Join(dir, "installed")
+	if _, err := os.Stat(whole); err == nil {
+		return node, dir
 	}
-	return node, modules
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	args := append(prepare(dir), "--prefix", dir, "--no-audit", "--no-fund", "--ignore-scripts")
+	if out, err := exec.Command(npm, args...).CombinedOutput(); err != nil {
+		Absent(t, "npm cannot install %s: %v\n%s", name, err, out)
+	}
+	if err := os.WriteFile(whole, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return node, dir
 }
 
 // Endless is a script that runs until something ends it.

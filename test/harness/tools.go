@@ -7,18 +7,23 @@ import (
 	"testing"
 )
 
-// The tools are tested in package tools; here, what only the built program and a running server show.
-
-// Tool runs a tool of the built program and checks its exit code.
-func Tool(t *testing.T, code int, input string, args ...string) (out, err string) {
+// Tool runs a tool of mayfly to its end and checks its exit code. The input is its standard input.
+func Tool(t *testing.T, code int, input string, args ...string) (stdout, stderr string) {
 	t.Helper()
-	cmd := exec.Command(Binary, args...)
+	return ToolIn(t, nil, code, input, args...)
+}
+
+// ToolIn is [Tool] with additional variables of the environment, such as REDISCLI_AUTH=secret.
+func ToolIn(t *testing.T, env []string, code int, input string, args ...string) (stdout, stderr string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), Binary, args...)
+	cmd.Env = append(cmd.Environ(), env...)
 	cmd.Stdin = strings.NewReader(input)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	_ = cmd.Run() // the exit code tells
+	var out, err bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &err
+	_ = cmd.Run() // the exit code says how it has ended
 	if got := cmd.ProcessState.ExitCode(); got != code {
-		t.Fatalf("mayfly %q: exit code %d, want %d\n%s%s", args, got, code, &stdout, &stderr)
+		t.Fatalf("mayfly %q: exit code %d, want %d\n%s%s", args, got, code, &out, &err)
 	}
-	return stdout.String(), stderr.String()
+	return out.String(), err.String()
 }

@@ -7,14 +7,14 @@ import (
 	"flag"
 	"fmt"
 	"math"
-	"mayfly/test/harness"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
+
+	"mayfly/test/harness"
 
 	"github.com/chromedp/cdproto/emulation"
 	cdpruntime "github.com/chromedp/cdproto/runtime"
@@ -22,8 +22,6 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	"github.com/redis/go-redis/v9"
 )
-
-var screenshots = flag.String("screenshots", "", "a directory in which TestPageInBrowser keeps its screenshots")
 
 // browser is Chromium on the page of a server. Errors of its scripts and violations of the content security policy fail the test.
 type browser struct {
@@ -84,28 +82,27 @@ func (b *browser) fill(selector, text string) chromedp.Action {
 	return chromedp.Tasks{chromedp.Evaluate(fmt.Sprintf(`document.querySelector(%q).select()`, selector), nil), chromedp.SendKeys(selector, text)}
 }
 
-// keep keeps a screenshot if the option says where.
-func (b *browser) keep(name string) {
+// keep keeps a screenshot for people, if artifacts are kept: go test ./test/page -artifacts -outputdir somewhere
+func (b *browser) keep(name string, shot func(*[]byte) chromedp.Action) {
 	b.t.Helper()
-	var picture []byte
-	b.run(chromedp.FullScreenshot(&picture, 100))
-	b.save(name, picture)
-}
-
-func (b *browser) save(name string, picture []byte) {
-	b.t.Helper()
-	if *screenshots == "" {
+	if flag.Lookup("test.artifacts").Value.String() != "true" {
 		return
 	}
-	if err := os.WriteFile(filepath.Join(*screenshots, name+".png"), picture, 0o644); err != nil {
+	var picture []byte
+	b.run(shot(&picture))
+	if err := os.WriteFile(filepath.Join(b.t.ArtifactDir(), name+".png"), picture, 0o644); err != nil {
 		b.t.Fatal(err)
 	}
 }
 
+// whole takes all of the page, visible what the window shows.
+func whole(picture *[]byte) chromedp.Action   { return chromedp.FullScreenshot(picture, 100) }
+func visible(picture *[]byte) chromedp.Action { return chromedp.CaptureScreenshot(picture) }
+
 // startPage starts mayfly with a page and some documents, and returns the page's address.
 func startPage(t *testing.T, args ...string) (p *harness.Process, c *redis.Client, url string) {
 	t.Helper()
-	addr := "127.0.0.1:" + harness.FreePort(t)
+	addr := harness.Host(t) + ":8379"
 	p = harness.Start(t, t.TempDir(), append([]string{"--web-addr", addr}, args...)...)
 	o := &redis.Options{Addr: "127.0.0.1:" + p.Port, MaxRetries: -1, ReadTimeout: harness.Patience}
 	if i := slices.Index(args, "--requirepass"); i >= 0 {
@@ -135,11 +132,12 @@ func fillPage(t *testing.T, c *redis.Client) {
 
 // TestPageInBrowser plays what people do on the page in a real browser.
 func TestPageInBrowser(t *testing.T) {
+	harness.Parallel(t)
 	_, c, url := startPage(t, "--undo-window", "600")
 	b := openBrowser(t, url)
 
 	b.await(`!document.getElementById("hint").hidden && document.getElementById("status").dataset.state === "live"`)
-	b.keep("empty")
+	b.keep("empty", whole)
 	fillPage(t, c)
 
 	// The histogram of coming deaths.
@@ -153,7 +151,7 @@ func TestPageInBrowser(t *testing.T) {
 		box.dispatchEvent(new MouseEvent("mousemove", {bubbles: true, clientX: at.left + 15, clientY: at.top + 50}));
 		return /^from .*: [\d,]+ items?, [\d,]+ by a ttl of their own/.test(document.getElementById("deaths-bar").innerText);
 	})()`)
-	b.keep("histogram")
+	b.keep("histogram", whole)
 
 	// A document, found by its id.
 	b.run(chromedp.SetValue(`#documents-container`, "sessions"), chromedp.Evaluate(`document.getElementById("documents-container").dispatchEvent(new Event("change"))`, nil))
@@ -164,7 +162,7 @@ func TestPageInBrowser(t *testing.T) {
 	if why := b.text("#document-why"); !regexp.MustCompile(`^Dies in 5\d min`).MatchString(why) || !strings.Contains(why, "default of sessions") {
 		t.Errorf("the page says %q", why)
 	}
-	b.keep("document")
+	b.keep("document", whole)
 
 	// A default that would kill, previewed: applied when the name is typed, and taken back.
 	b.run(chromedp.Click(`#containers-body tr:nth-of-type(3) button`))
@@ -172,7 +170,7 @@ func TestPageInBrowser(t *testing.T) {
 	b.run(b.fill("#change-ttl", "1"))
 	b.await(`/400 items .* would die at once/.test(document.getElementById("change-text").innerText)`)
 	b.await(`document.getElementById("change-apply").disabled && !document.getElementById("change-confirm").hidden`)
-	b.keep("change")
+	b.keep("change", whole)
 	b.run(chromedp.SendKeys(`#change-typed`, "sessions"))
 	b.await(`!document.getElementById("change-apply").disabled`)
 	b.run(chromedp.Click(`#change-apply`))
@@ -197,7 +195,7 @@ func TestPageInBrowser(t *testing.T) {
 	if ttl := defaultOf(t, c, "orders"); ttl != "4320000" {
 		t.Errorf("the default is %s", ttl)
 	}
-	b.keep("refused")
+	b.keep("refused", whole)
 	b.await(`!document.getElementById("change-apply").disabled`) // the preview is that of the new settings
 	b.run(chromedp.Click(`#change-apply`))
 	b.await(`/is 3 y 62 d now/.test(document.getElementById("change-text").innerText)`)
@@ -214,7 +212,11 @@ func TestPageInBrowser(t *testing.T) {
 	if err := c.Do(t.Context(), "DOC.PUT", "young", "a", "{}").Err(); err != nil {
 		t.Fatal(err)
 	}
-	b.run(chromedp.Sleep(1200*time.Millisecond), chromedp.Click(`#change-apply`))
+	harness.WaitFor(t, "a document to be older than a second", func() bool {
+		left, err := c.Do(t.Context(), "DOC.TTL", "young", "a").Int()
+		return err == nil && left < 999
+	})
+	b.run(chromedp.Click(`#change-apply`))
 	b.await(`/would kill more than 0 items/.test(document.getElementById("change-error").innerText) && !document.getElementById("change-confirm").hidden`)
 	b.run(chromedp.Click(`#change-cancel`))
 
@@ -224,7 +226,7 @@ func TestPageInBrowser(t *testing.T) {
 	for _, part := range []string{"main section:not([hidden])", "main button, main input, main select, main h2, main td, #tiles div"} {
 		b.await(`[...document.querySelectorAll("` + part + `")].every((e) => e.getBoundingClientRect().right <= 400)`)
 	}
-	b.keep("small")
+	b.keep("small", whole)
 	var violations []string
 	b.run(chromedp.Evaluate(`violations`, &violations))
 	if len(violations) > 0 {
@@ -267,6 +269,7 @@ func (b *browser) tabTo(want string) {
 
 // TestPageByKeyboard does with keys all that the page can do.
 func TestPageByKeyboard(t *testing.T) {
+	harness.Parallel(t)
 	_, c, url := startPage(t, "--requirepass", "secret", "--undo-window", "600")
 	fillPage(t, c)
 	b := openBrowser(t, url)
@@ -342,6 +345,7 @@ func TestPageByKeyboard(t *testing.T) {
 
 // TestPageShowsMore looks at plain keys, a query, a log of deaths, odd names, and a page that changes nothing.
 func TestPageShowsMore(t *testing.T) {
+	harness.Parallel(t)
 	_, c, url := startPage(t, "--web-readonly", "yes")
 	pipe := c.Pipeline()
 	for _, words := range [][]any{{"SET", "plain", "hello", "EX", "5000"}, {"SET", "\xff\xfe", "\xff"}, {"DOC.PUT", "0", "<img src=x onerror=alert(1)>", `{"html":"<script>alert(2)</script>"}`},
@@ -388,11 +392,12 @@ func TestPageShowsMore(t *testing.T) {
 		t.Errorf("the text is %s, not %s", got, numbers)
 	}
 	b.await(`/ann@example.org/.test(document.getElementById("log-body").innerText) && /the default/.test(document.getElementById("log-body").innerText)`)
-	b.keep("log")
+	b.keep("log", whole)
 }
 
 // TestPageOfHostileTexts shows names, ids and texts that would break a page. Nothing is wider than the screen.
 func TestPageOfHostileTexts(t *testing.T) {
+	harness.Parallel(t)
 	_, c, url := startPage(t)
 	name, wide := strings.Repeat("a-long_name.", 11)[:128], strings.Repeat("W", 255)
 	ids := []string{"<img src=x onerror=alert(1)>", "</pre><script>alert(2)</script>", wide, strings.Repeat("very-long/", 90), "\u202eevil\u202c", "שלום עולם, مرحبا بالعالم",
@@ -440,21 +445,29 @@ func TestPageOfHostileTexts(t *testing.T) {
 			b.await(fmt.Sprintf(`document.getElementById("document-id").textContent === document.querySelectorAll("#documents-list button")[%d].textContent`, i))
 			fits(look.width, id)
 		}
-		b.keep("hostile-" + look.scheme)
+		b.keep("hostile-" + look.scheme, whole)
 		b.run(chromedp.Click(`#containers-body tr button`), b.fill("#change-ttl", "1"))
 		b.await(`document.querySelectorAll("#change-sample bdi").length === 10 && !document.getElementById("change-confirm").hidden`)
 		fits(look.width, "the change of a default")
-		var picture []byte
-		b.run(chromedp.CaptureScreenshot(&picture), chromedp.Click("#change-cancel"))
-		b.save("hostile-change-"+look.scheme, picture)
+		b.keep("hostile-change-"+look.scheme, visible)
+		b.run(chromedp.Click("#change-cancel"))
 	}
 }
 
-// TestPagePicture makes the picture of the README: with -screenshots it is page.png.
+// TestPagePicture looks after the picture of the README.
 func TestPagePicture(t *testing.T) {
+	t.Parallel()
 	const maxSize = 150_000
 	if text, err := os.ReadFile("docs/page.png"); err != nil || len(text) > maxSize || !bytes.HasPrefix(text, []byte("\x89PNG")) {
 		t.Errorf("docs/page.png has %d bytes: %v", len(text), err)
+	}
+}
+
+// TestMakePagePicture makes the picture of the README, page.png among the artifacts.
+func TestMakePagePicture(t *testing.T) {
+	harness.Parallel(t)
+	if flag.Lookup("test.artifacts").Value.String() != "true" {
+		t.Skip("makes a picture with -artifacts only")
 	}
 	_, c, url := startPage(t)
 	pipe := c.Pipeline()
@@ -487,12 +500,11 @@ func TestPagePicture(t *testing.T) {
 		if _, err := pipe.Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		b.run(chromedp.Sleep(500 * time.Millisecond))
+		b.run(chromedp.Evaluate(`before = document.getElementById("tiles").innerHTML`, nil))
+		b.await(`document.getElementById("tiles").innerHTML !== before`)
 	}
-	b.keep("all")
-	var picture []byte
-	b.run(chromedp.CaptureScreenshot(&picture))
-	b.save("page", picture)
+	b.keep("all", whole)
+	b.keep("page", visible)
 }
 
 func defaultOf(t *testing.T, c *redis.Client, name string) string {

@@ -2,8 +2,9 @@ package page
 
 import (
 	"fmt"
-	"mayfly/test/harness"
 	"testing"
+
+	"mayfly/test/harness"
 
 	"github.com/chromedp/chromedp"
 )
@@ -11,10 +12,11 @@ import (
 // TestClusterPage looks at the page of a follower: it shows the follower's own data, and names the leader when a change is asked
 // of it.
 func TestClusterPage(t *testing.T) {
+	harness.Parallel(t)
 	c := harness.StartCluster(t, 3)
 	leader := c.Leader()
 	follower := c.Others(leader)[0]
-	addr := "127.0.0.1:" + harness.FreePort(t)
+	addr := harness.Host(t) + ":8379"
 	follower.Terminate()
 	follower.Env = append(follower.Env, "MAYFLY_WEB_ADDR="+addr)
 	follower.Start()

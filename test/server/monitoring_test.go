@@ -1,95 +1,17 @@
 package server
 
 import (
-	"bufio"
-	"context"
-	"fmt"
-	"mayfly/test/harness"
-	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
+
+	"mayfly/test/harness"
 )
-
-// listen starts redis-cli for a session that goes on until it is ended, and returns the lines that it
-// prints.
-func linesOf(p *harness.Process, args ...string) *bufio.Scanner {
-	p.T.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
-	cli := exec.CommandContext(ctx, harness.Need(p.T, "redis-cli"), append([]string{"-p", p.Port}, args...)...)
-	out, err := cli.StdoutPipe()
-	if err != nil {
-		p.T.Fatal(err)
-	}
-	if err := cli.Start(); err != nil {
-		p.T.Fatal(err)
-	}
-	p.T.Cleanup(func() {
-		cancel()
-		_ = cli.Wait() // it has been killed
-	})
-	return bufio.NewScanner(out)
-}
-
-// expectLines reads as many lines as there are patterns, which they must match.
-func expectLines(t *testing.T, lines *bufio.Scanner, patterns ...string) {
-	t.Helper()
-	for _, pattern := range patterns {
-		if !lines.Scan() || !regexp.MustCompile("^(?:"+pattern+")$").MatchString(lines.Text()) {
-			t.Fatalf("redis-cli prints %q (%v), want %s", lines.Text(), lines.Err(), pattern)
-		}
-	}
-}
-
-func TestRedisCLIMonitor(t *testing.T) {
-	p := harness.Start(t, filepath.Join(t.TempDir(), "data"))
-	for _, option := range []string{"-2", "-3"} {
-		lines := linesOf(p, option, "MONITOR")
-		expectLines(t, lines, "OK")
-		p.CLI("SET", "a", "x y")
-		p.CLI("-n", "3", "GET", `"`)
-		const client = `\d{10}\.\d{6} \[%d 127\.0\.0\.1:\d+\] %s`
-		expectLines(t, lines,
-			fmt.Sprintf(client, 0, `"SET" "a" "x y"`), fmt.Sprintf(client, 3, `"(SELECT|select)" "3"`), fmt.Sprintf(client, 3, `"GET" "\\""`))
-	}
-}
-
-// TestRedisCLIStatistics uses what redis-cli has for looking at a server.
-func TestRedisCLIStatistics(t *testing.T) {
-	p := harness.Start(t, filepath.Join(t.TempDir(), "data"))
-	for n := range 20 {
-		p.CLI("SET", fmt.Sprint("key", n), strings.Repeat("x", n+1))
-	}
-	p.CLI("DOC.PUT", "0", "doc", `{"a":1}`)
-
-	lines := linesOf(p, "--stat", "-i", "0.05")
-	expectLines(t, lines, `------- data ------.*`, `keys +mem +clients +blocked +requests +connections *`,
-		`21 +\d+\.?\d*[BKMG] +1 +0 +\d+ \(\+0\) +\d+ *`, `21 +\d+\.?\d*[BKMG] +1 +0 +\d+ \(\+1\) +\d+ *`)
-
-	for _, tt := range []struct {
-		args []string
-		want string
-	}{
-		{[]string{"--bigkeys"}, `Biggest string found '"key19"' has 20 bytes`},
-		{[]string{"--memkeys"}, `Biggest string found '"key19"' has \d+ bytes`},
-		{[]string{"--scan", "--pattern", "key1?"}, `(key1\d\n){10}`},
-		{[]string{"--raw", "--latency", "-i", "0"}, `\d+ \d+ \d+\.\d+ \d+`},
-		{[]string{"SLOWLOG", "LEN"}, `\d+`},
-		{[]string{"LATENCY", "LATEST"}, ``},
-		{[]string{"LATENCY", "DOCTOR"}, `Latency monitoring is off.*`},
-	} {
-		out, code := p.CLIWith(nil, tt.args...)
-		if code != 0 || !regexp.MustCompile(tt.want).MatchString(out) {
-			t.Errorf("redis-cli %q: exit code %d\n%s\nwant %s", tt.args, code, out, tt.want)
-		}
-	}
-}
 
 // TestExporter asks what redis_exporter asks, and finds in the answers what it reads.
 func TestExporter(t *testing.T) {
+	harness.Parallel(t)
 	p := harness.Start(t, filepath.Join(t.TempDir(), "data"))
 	p.CLI("SET", "k", "v", "EX", "1000")
 	p.CLI("GET", "k")
@@ -142,7 +64,8 @@ func TestExporter(t *testing.T) {
 
 // TestMetrics scrapes a running server and asks for its health.
 func TestMetrics(t *testing.T) {
-	address := "127.0.0.1:" + harness.FreePort(t)
+	harness.Parallel(t)
+	address := harness.Host(t) + ":9121"
 	p := harness.Start(t, filepath.Join(t.TempDir(), "data"), "--metrics-addr", address)
 	p.CLI("SET", "k", "v")
 	if status, body := harness.Fetch(t, address, "/healthz"); status != 200 || body != "ok\n" {
@@ -167,12 +90,13 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	// The same address again: one line and exit code 1, before any data are touched.
-	harness.CheckRefusal(t, harness.RunToEnd(t, nil, "--port", harness.FreePort(t), "--metrics-addr", address), "cannot listen on metrics-addr "+address, "in use")
+	harness.CheckRefusal(t, harness.RunToEnd(t, nil, "--bind", harness.Host(t), "--metrics-addr", address), "cannot listen on metrics-addr "+address, "in use")
 	p.Terminate()
 }
 
 // TestSlowlogOptions shows that the options work from the command line and while running.
 func TestSlowlogOptions(t *testing.T) {
+	harness.Parallel(t)
 	p := harness.Start(t, filepath.Join(t.TempDir(), "data"), "--slowlog-log-slower-than", "0", "--slowlog-max-len", "2", "--latency-monitor-threshold", "1")
 	for range 5 {
 		p.CLI("PING")
@@ -202,16 +126,6 @@ func TestSlowlogOptions(t *testing.T) {
 		t.Errorf("latency-monitor-threshold has no effect: %s", got)
 	}
 	// The figures of the moment come by themselves.
-	deadline := time.Now().Add(harness.Patience)
-	for rate := 0; rate == 0; {
-		if time.Now().After(deadline) {
-			t.Fatal("instantaneous_ops_per_sec remains 0")
-		}
-		_, after, _ := strings.Cut(p.CLI("INFO", "stats"), "instantaneous_ops_per_sec:")
-		text, _, _ := strings.Cut(after, "\r")
-		var err error
-		if rate, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
-	}
+	db := p.Client()
+	harness.WaitFor(t, "commands a second in INFO", func() bool { return harness.Figure(t, db, "instantaneous_ops_per_sec") > 0 })
 }

@@ -2,19 +2,22 @@ package server
 
 import (
 	"io"
-	"mayfly/test/harness"
 	"net"
 	"strings"
 	"testing"
+
+	"mayfly/test/harness"
 )
 
-// The log says why clients are disconnected, and who changes what, but does not drown in it.
+// TestLogTellsWhatClientsDoWrong: the log says why clients are disconnected, and who changes what, but does not drown in it.
 func TestLogTellsWhatClientsDoWrong(t *testing.T) {
+	harness.Parallel(t)
 	cert, key := harness.SelfSigned(t)
-	secret := harness.FreePort(t)
-	p := harness.Start(t, t.TempDir(), "--tls-port", secret, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no", "--max-value-size", "2kb")
-	send := func(port, text string) {
-		c, err := net.Dial("tcp", "127.0.0.1:"+port)
+	host := harness.Host(t)
+	p := harness.Start(t, t.TempDir(), "--bind", "127.0.0.1", host, "--tls-port", "6380", "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no", "--max-value-size", "2kb")
+	plain, secret := "127.0.0.1:"+p.Port, host+":6380"
+	send := func(address, text string) {
+		c, err := net.Dial("tcp", address)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -23,8 +26,8 @@ func TestLogTellsWhatClientsDoWrong(t *testing.T) {
 		_, _ = io.Copy(io.Discard, c) // until the server ends it
 	}
 	for range 50 {
-		send(p.Port, "*2\r\n$4\r\nECHO\r\n$99999999\r\n")
-		send(p.Port, "*x\r\n")
+		send(plain, "*2\r\n$4\r\nECHO\r\n$99999999\r\n")
+		send(plain, "*x\r\n")
 		send(secret, "nonsense in plain text\r\n")
 	}
 	db := p.Client()

@@ -4,11 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mayfly/test/harness"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"mayfly/test/harness"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -16,6 +17,7 @@ import (
 // TestShutdown ends the process by SHUTDOWN as SIGTERM would: exit code 0, nothing lost, and the client
 // sees the connection end.
 func TestShutdown(t *testing.T) {
+	harness.Parallel(t)
 	dir := filepath.Join(t.TempDir(), "data")
 	for i, args := range [][]any{{"SHUTDOWN"}, {"SHUTDOWN", "NOSAVE"}, {"SHUTDOWN", "SAVE", "NOW", "FORCE"}} {
 		p := harness.Start(t, dir)
@@ -44,6 +46,7 @@ func TestShutdown(t *testing.T) {
 
 // TestBackupIsADataFolder starts a server on a backup that was made while the first goes on.
 func TestBackupIsADataFolder(t *testing.T) {
+	harness.Parallel(t)
 	dir := filepath.Join(t.TempDir(), "data")
 	first := harness.Start(t, dir)
 	c := first.Client()
@@ -70,6 +73,7 @@ func TestBackupIsADataFolder(t *testing.T) {
 
 // TestConfigRewriteSurvivesARestart also finds the options of the command line in the file.
 func TestConfigRewriteSurvivesARestart(t *testing.T) {
+	harness.Parallel(t)
 	dir := filepath.Join(t.TempDir(), "data")
 	path := harness.WriteFile(t, "mayfly.conf", "# ours\nmaxmemory 1gb\n\n# the rest\n")
 	p := harness.Start(t, dir, "--config", path)
@@ -97,6 +101,7 @@ func TestConfigRewriteSurvivesARestart(t *testing.T) {
 // TestMaxMemoryOfAProcess fills a server to its limit through a client library, restarts it with less
 // than it holds, and lets it evict.
 func TestMaxMemoryOfAProcess(t *testing.T) {
+	harness.Parallel(t)
 	dir := filepath.Join(t.TempDir(), "data")
 	p := harness.Start(t, dir, "--maxmemory", "2mb")
 	c := p.Client()

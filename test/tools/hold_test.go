@@ -2,12 +2,13 @@ package tools
 
 import (
 	"context"
-	"mayfly/test/harness"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"mayfly/test/harness"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -15,6 +16,7 @@ import (
 // TestHoldsBetweenRunningServers: a container with a deadline and a hold moves from one server to another, and a kill of
 // the process loses neither.
 func TestHoldsBetweenRunningServers(t *testing.T) {
+	harness.Parallel(t)
 	ctx := context.Background()
 	a := harness.Start(t, filepath.Join(t.TempDir(), "a"))
 	run := func(conn *redis.Client, want string, args ...any) {
@@ -27,12 +29,7 @@ func TestHoldsBetweenRunningServers(t *testing.T) {
 			t.Errorf("%v: %s, want %s", args, reply, want)
 		}
 	}
-	connect := func(p *harness.Process) *redis.Client {
-		conn := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + p.Port, ReadTimeout: harness.Patience})
-		t.Cleanup(func() { conn.Close() })
-		return conn
-	}
-	conn := connect(a)
+	conn := a.Client()
 	run(conn, "OK", "CONTAINER.CREATE", "logins", "TTL", "1", "DEADLINE", "expiresAt")
 	run(conn, "OK", "DOC.PUT", "logins", "s", `{"expiresAt":"`+time.Now().Add(time.Hour).UTC().Format(time.RFC3339)+`"}`)
 	run(conn, "OK", "CONTAINER.SET", "0", "TTL", "1", "HOLD", "case 4711")
@@ -51,7 +48,7 @@ func TestHoldsBetweenRunningServers(t *testing.T) {
 	b.Signal(syscall.SIGKILL)
 	b.Wait()
 	b = harness.Start(t, dir)
-	conn = connect(b)
+	conn = b.Client()
 	run(conn, "HELD container '0' is on hold: case 4711", "DEL", "plain")
 	run(conn, "HELD container '0' is on hold: case 4711", "FLUSHALL")
 	for _, key := range []string{"plain", "d", "never", "overdue", "list", "number"} {
@@ -64,13 +61,8 @@ func TestHoldsBetweenRunningServers(t *testing.T) {
 		t.Error(report)
 	}
 	run(conn, "OK", "CONTAINER.SET", "0", "HOLD", "off")
-	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) { // "never" and "list" stay
+	harness.WaitFor(t, "the dead to go, and never and list to stay", func() bool {
 		n, err := conn.Exists(ctx, "plain", "d", "never", "overdue", "list", "number").Result()
-		if n == 2 && err == nil {
-			break
-		}
-		if time.Since(begin) > harness.Patience {
-			t.Fatalf("%d keys live after the hold, %v", n, err)
-		}
-	}
+		return n == 2 && err == nil
+	})
 }

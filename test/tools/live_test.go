@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"mayfly/test/harness"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -15,14 +14,18 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"mayfly/test/harness"
 )
 
 // TestHealthTool asks a server that serves, one that waits, one that is none, and one that is not there.
 func TestHealthTool(t *testing.T) {
-	metrics := "127.0.0.1:" + harness.FreePort(t)
+	harness.Parallel(t)
+	host := harness.Host(t)
+	metrics := host + ":9121"
 	p := harness.Start(t, t.TempDir(), "--metrics-addr", metrics)
-	t.Setenv("http_proxy", "http://127.0.0.1:1") // it is not asked
-	if out, _ := harness.Tool(t, 0, "", "health", metrics); out != "ok\n" {
+	proxy := []string{"http_proxy=http://127.0.0.1:1"} // it is not asked
+	if out, _ := harness.ToolIn(t, proxy, 0, "", "health", metrics); out != "ok\n" {
 		t.Errorf("health says %q", out)
 	}
 	var status atomic.Int32
@@ -42,7 +45,7 @@ func TestHealthTool(t *testing.T) {
 			t.Errorf("of a server with %d it says %q, %q", code, out, errs)
 		}
 	}
-	for code, list := range [][][]string{1: {{"127.0.0.1:" + harness.FreePort(t)}, {p.Port}}, 2: {{}, {metrics, "b"}, {"--nonsense", metrics}}} {
+	for code, list := range [][][]string{1: {{host + ":9122"}, {p.Port}}, 2: {{}, {metrics, "b"}, {"--nonsense", metrics}}} {
 		for _, args := range list {
 			if out, errs := harness.Tool(t, code, "", append([]string{"health"}, args...)...); out != "" || !strings.HasPrefix(errs, "mayfly health: ") || strings.Count(errs, "\n") != 1 {
 				t.Errorf("%q: %q, %q", args, out, errs)
@@ -53,19 +56,17 @@ func TestHealthTool(t *testing.T) {
 
 // TestForecastAndTop asks a running server, over TCP and a Unix socket, with each way to name the password.
 func TestForecastAndTop(t *testing.T) {
+	harness.Parallel(t)
 	dir := t.TempDir()
 	socket, file := filepath.Join(dir, "s"), filepath.Join(dir, "password")
 	if err := os.WriteFile(file, []byte("secret\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p := harness.Start(t, filepath.Join(dir, "data"), "--requirepass", "secret", "--unixsocket", socket)
-	t.Setenv("REDISCLI_AUTH", "secret")
-	p.CLI("CONTAINER.CREATE", "orders", "TTL", "3600")
-	p.CLI("DOC.PUT", "orders", "1", "{}")
-	p.CLI("DOC.PUT", "orders", "2", `{"ttl":1800}`)
-	p.CLI("DOC.PUT", "orders", "3", `{"ttl":-1}`)
-	p.CLI("SET", "key", "value", "EX", "7200")
-	t.Setenv("REDISCLI_AUTH", "")
+	commands := "CONTAINER.CREATE orders TTL 3600\nDOC.PUT orders 1 {}\nDOC.PUT orders 2 '{\"ttl\":1800}'\nDOC.PUT orders 3 '{\"ttl\":-1}'\nSET key value EX 7200\n"
+	if said, _ := p.CLIWith(strings.NewReader(commands), "-a", "secret", "--no-auth-warning"); said != strings.Repeat("OK\n", 5) {
+		t.Fatal(said)
+	}
 
 	sum := func(out string) (items, own int) {
 		t.Helper()
@@ -111,7 +112,7 @@ func TestForecastAndTop(t *testing.T) {
 			t.Errorf("%q: %q, want %q", tt.args, errs, tt.want)
 		}
 	}
-	_, errs := harness.Tool(t, 2, "", "top", "--port", harness.FreePort(t))
+	_, errs := harness.Tool(t, 2, "", "top", "--host", harness.Host(t))
 	if !strings.HasSuffix(errs, "refused; --host and --port, or --socket, name another server\n") {
 		t.Errorf("without a server it is %q", errs)
 	}
@@ -119,6 +120,7 @@ func TestForecastAndTop(t *testing.T) {
 
 // TestForecastOfAnotherServer: a server that is no mayfly, or knows no forecasts, is named as such.
 func TestForecastOfAnotherServer(t *testing.T) {
+	harness.Parallel(t)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -160,9 +162,8 @@ func TestForecastOfAnotherServer(t *testing.T) {
 // TestTopOnTerminal runs top in a pseudo-terminal, which script(1) makes: it draws, fits the width, draws anew when the
 // terminal changes its size, and leaves the terminal as it was, by q and by ^C.
 func TestTopOnTerminal(t *testing.T) {
-	if _, err := exec.LookPath("script"); err != nil {
-		t.Skip("there is no script(1)")
-	}
+	harness.Parallel(t)
+	script := harness.Need(t, "script")
 	p := harness.Start(t, filepath.Join(t.TempDir(), "data"))
 	p.CLI("CONTAINER.CREATE", "orders", "TTL", "3600")
 	p.CLI("DOC.PUT", "orders", "1", "{}")
@@ -170,7 +171,7 @@ func TestTopOnTerminal(t *testing.T) {
 		drawn := filepath.Join(t.TempDir(), "drawn") // made when it has drawn at the first width
 		shell := fmt.Sprintf(`stty cols 70 rows 30; before=$(stty -g); (until [ -e %s ]; do sleep 0.1; done; stty cols 41 </dev/tty) & %s top --interval 60 --port %s; code=$?; wait
 			[ "$(stty -g)" = "$before" ] && echo "restored $code"`, drawn, harness.Binary, p.Port)
-		cmd := exec.Command("timeout", "90", "script", "-qefc", "bash -c '"+shell+"'", "/dev/null")
+		cmd := exec.Command("timeout", "90", script, "-qefc", "bash -c '"+shell+"'", "/dev/null")
 		cmd.Env = append(os.Environ(), "LANG=C.UTF-8", "LC_ALL=C.UTF-8", "TERM=xterm", "NO_COLOR=1")
 		keys, err := cmd.StdinPipe()
 		if err != nil {
@@ -215,6 +216,7 @@ func TestTopOnTerminal(t *testing.T) {
 
 // TestForecastOfFollower: forecast and top show the own data of a follower, which passes other clients on to the leader.
 func TestForecastOfFollower(t *testing.T) {
+	harness.Parallel(t)
 	c := harness.StartCluster(t, 3)
 	leader := c.Leader()
 	direct := leader.Connect()
@@ -226,11 +228,12 @@ func TestForecastOfFollower(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Settle()
-	_, port, _ := net.SplitHostPort(c.Others(leader)[0].ClientAddr)
-	if out, _ := harness.Tool(t, 0, "", "forecast", "orders", "--port", port, "--range", "1h"); !strings.Contains(out, " items 1 ") {
+	host, port, _ := net.SplitHostPort(c.Others(leader)[0].ClientAddr)
+	follower := []string{"--host", host, "--port", port}
+	if out, _ := harness.Tool(t, 0, "", append([]string{"forecast", "orders", "--range", "1h"}, follower...)...); !strings.Contains(out, " items 1 ") {
 		t.Errorf("forecast writes %s", out)
 	}
-	if out, _ := harness.Tool(t, 0, "", "top", "-n", "1", "--port", port); !strings.Contains(out, " living 1 ") {
+	if out, _ := harness.Tool(t, 0, "", append([]string{"top", "-n", "1"}, follower...)...); !strings.Contains(out, " living 1 ") {
 		t.Errorf("top writes %s", out)
 	}
 }

@@ -18,7 +18,7 @@ async function main() {
   assert.equal(await redis.get("nobody"), null);
   assert.equal(await redis.set("k", "w", "NX"), null);
   assert.equal(await redis.set("k", "w", "EX", 100, "GET"), "v");
-  assert.equal(await redis.ttl("k"), 100);
+  assert.ok((await redis.ttl("k")) > 70);
   assert.equal(await redis.mset({ a: 1, b: "ü" }), "OK");
   assert.deepEqual(await redis.mget("a", "nobody", "b"), ["1", null, "ü"]);
   assert.equal(await redis.incrby("a", 41), 42);
@@ -77,7 +77,7 @@ async function main() {
   const order = JSON.stringify({ item: "thé", price: 1.5, ttl: 60 });
   assert.equal(await redis.call("DOC.PUT", "orders", "1", order), "OK");
   assert.equal(await redis.call("DOC.GET", "orders", "1"), order);
-  assert.equal(await redis.call("DOC.TTL", "orders", "1"), 60);
+  assert.ok((await redis.call("DOC.TTL", "orders", "1")) > 30);
   assert.equal(await redis.call("DOC.PUT", "orders", "1", "{}", "NX"), null);
   assert.deepEqual(await redis.call("DOC.MGET", "orders", "1", "2"), [order, null]);
   assert.deepEqual(await redis.call("DOC.SCAN", "orders", "0"), ["0", ["1"]]);

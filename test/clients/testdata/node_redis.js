@@ -31,7 +31,7 @@ async function strings(redis) {
   assert.equal(await redis.get("nobody"), null);
   assert.equal(await redis.set("k", "w", { NX: true }), null);
   assert.equal(await redis.set("k", "w", { EX: 100, GET: true }), "v");
-  assert.equal(await redis.ttl("k"), 100);
+  assert.ok((await redis.ttl("k")) > 70);
   assert.equal(await redis.mSet({ a: "1", b: "ü" }), "OK");
   assert.deepEqual(await redis.mGet(["a", "nobody", "b"]), ["1", null, "ü"]);
   assert.equal(await redis.incrBy("a", 41), 42);
@@ -153,7 +153,7 @@ async function documents(redis) {
   assert.equal(await redis.sendCommand(["CONTAINER.SET", "orders", "TTL", "3600"]), "OK");
   assert.equal(await redis.sendCommand(["DOC.PUT", "orders", "1", order]), "OK");
   assert.equal(await redis.sendCommand(["DOC.GET", "orders", "1"]), order);
-  assert.equal(await redis.sendCommand(["DOC.TTL", "orders", "1"]), 60);
+  assert.ok((await redis.sendCommand(["DOC.TTL", "orders", "1"])) > 30);
   assert.equal(await redis.sendCommand(["DOC.PUT", "orders", "1", "{}", "NX"]), null);
   assert.equal(await redis.sendCommand(["DOC.PATCH", "orders", "1", "INCR", "/price", "1"]), "OK");
   assert.equal(await redis.sendCommand(["DOC.GET", "orders", "1", "PATH", "/price"]), "2.5");

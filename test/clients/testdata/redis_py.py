@@ -51,16 +51,16 @@ assert raw.set(b"\x00\xff", everything) and raw.get(b"\x00\xff") == everything
 
 # Ends.
 assert r.ttl("k") == -1 and r.ttl("nobody") == -2 and r.pttl("k") == -1
-assert r.expire("k", 100) is True and r.ttl("k") == 100
+assert r.expire("k", 100) is True and 70 < r.ttl("k") <= 100
 assert r.expire("k", 50, gt=True) is False and r.expire("k", 200, gt=True) is True
 assert r.expire("k", 300, nx=True) is False and r.persist("k") is True and r.persist("k") is False
-assert r.setex("k", 60, "v") and r.psetex("k", 60000, "v") and 59000 < r.pttl("k") <= 60000
+assert r.setex("k", 60, "v") and r.psetex("k", 60000, "v") and 30000 < r.pttl("k") <= 60000
 assert r.set("k", "w", keepttl=True) and r.ttl("k") > 0
-assert r.getex("k", ex=500) == "w" and r.ttl("k") == 500
+assert r.getex("k", ex=500) == "w" and 470 < r.ttl("k") <= 500
 at = int(time.time()) + 1000
 assert r.expireat("k", at) and r.expiretime("k") == at and r.pexpiretime("k") == at * 1000
 assert r.set("k", "v", px=1)
-for _ in range(500):
+for _ in range(3000):
     if r.get("k") is None:
         break
     time.sleep(0.01)
@@ -109,7 +109,7 @@ do = r.execute_command
 assert do("CONTAINER.SET", "orders", "TTL", 3600) == "OK"
 order = json.dumps({"item": "thé", "price": 1.5, "ttl": 60}, ensure_ascii=False)
 assert do("DOC.PUT", "orders", "1", order) == "OK" and do("DOC.GET", "orders", "1") == order
-assert do("DOC.PUT", "orders", "1", "{}", "NX") is None and do("DOC.TTL", "orders", "1") == 60
+assert do("DOC.PUT", "orders", "1", "{}", "NX") is None and 30 < do("DOC.TTL", "orders", "1") <= 60
 assert do("DOC.MGET", "orders", "1", "2") == [order, None] and do("DOC.COUNT", "orders") == 1
 described = do("CONTAINER.GET", "orders")
 assert dict(zip(described[::2], described[1::2]))["ttl"] == "3600"
@@ -145,7 +145,7 @@ pipe = j.pipeline()
 pipe.set("tea", "$.price", 1).get("tea", "$.price")
 pipe.numincrby("tea", "$.price", 1)
 assert pipe.execute() == [True, [1], [2]]
-assert r.type("tea") == "ReJSON-RL" and list(r.scan_iter(_type="ReJSON-RL")) == ["tea"] and r.expire("tea", 100) and r.ttl("tea") == 100
+assert r.type("tea") == "ReJSON-RL" and list(r.scan_iter(_type="ReJSON-RL")) == ["tea"] and r.expire("tea", 100) and 70 < r.ttl("tea") <= 100
 assert j.delete("tea") == 1 and r.exists("tea") == 0
 
 # The log of deaths is a stream.
@@ -155,7 +155,7 @@ assert r.xlen(stream) == 0 and r.xrange(stream) == []
 assert r.xgroup_create(stream, "g", "0") is True
 refused(redis.ResponseError, "is written by the server", r.xadd, stream, {"a": 1})
 r.execute_command("DOC.PUT", "gone", "1", '{"n":1}')
-((name, entries),) = r.xread({stream: "0"}, block=10_000)
+((name, entries),) = r.xread({stream: "0"}, block=30_000)
 ((entry, fields),) = entries
 assert name == stream and fields["id"] == "1" and fields["doc"] == '{"n":1}' and fields["cause"] == "container"
 assert r.xreadgroup("g", "w1", {stream: ">"}) == [[stream, [(entry, fields)]]]

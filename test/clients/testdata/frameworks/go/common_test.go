@@ -14,7 +14,7 @@ func address(t *testing.T) string {
 	t.Helper()
 	port := os.Getenv("MAYFLY_PORT")
 	if port == "" {
-		t.Skip("NOT TESTED: TestFrameworks in the root of the repository runs these tests, with a server at $MAYFLY_PORT")
+		t.Skip("NOT TESTED: TestFrameworks in test/clients runs these tests, with a server at $MAYFLY_PORT")
 	}
 	return "127.0.0.1:" + port
 }
@@ -41,7 +41,7 @@ func must[T any](t *testing.T) func(T, error) T {
 // until polls until check returns true.
 func until(t *testing.T, what string, check func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !check(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); !check(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("waited in vain: %s", what)
 		}

@@ -1,4 +1,4 @@
-module mayfly/testdata/frameworks/go
+module mayfly/test/clients/testdata/frameworks/go
 
 go 1.26.8
 

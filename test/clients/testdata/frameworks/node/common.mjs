@@ -6,9 +6,9 @@ export { assert };
 export const port = Number(process.argv[2]);
 export const url = `redis://127.0.0.1:${port}`;
 
-/** Polls until check returns something true, and returns that. Fails after 10 s. */
+/** Polls until check returns something true, and returns that. Fails after 30 s. */
 export async function until(what, check) {
-  for (const end = Date.now() + 10_000; Date.now() < end; ) {
+  for (const end = Date.now() + 30_000; Date.now() < end; ) {
     const got = await check();
     if (got) return got;
     await new Promise((resolve) => setTimeout(resolve, 10));

