@@ -94,9 +94,7 @@ func TestBitRot(t *testing.T) {
 		}
 	}
 	for _, file := range files {
-		if !strings.Contains(p.Log.String(), file+" is damaged at bytes ") {
-			t.Errorf("the log does not tell of %s", file)
-		}
+		harness.WaitFor(t, "the log to tell of "+file, func() bool { return strings.Contains(p.Log.String(), file+" is damaged at bytes ") })
 	}
 	if _, body := harness.Fetch(t, address, "/metrics"); !strings.Contains(body, "\nmayfly_scrub_repaired_files_total 5\n") {
 		t.Error("the metrics do not tell")
