@@ -2,14 +2,12 @@ package crash
 
 import (
 	"fmt"
-	"path/filepath"
+	"maps"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
-	"time"
 
 	"mayfly/keyspace/aof/buntdbtest"
+	"mayfly/test/drill"
 	"mayfly/test/harness"
 
 	"github.com/redis/go-redis/v9"
@@ -51,20 +49,21 @@ func bodies(t *testing.T, dir string) map[string]string {
 // TestBuntdbReadsWhatAKillLeaves kills the server under load. buntdb finds in its folder every write that was
 // acknowledged, and exactly what the server itself serves when it has started again.
 func TestBuntdbReadsWhatAKillLeaves(t *testing.T) {
-	const clients, ids = 4, 300
-	dir := filepath.Join(t.TempDir(), "data")
-	acked := make([][ids]int, clients) // the last write of each id that was acknowledged
-	for kill, policy := range []string{"always", "everysec", "no"} {
-		p := harness.Start(t, dir, "--appendfsync", policy)
-		if err := p.Client().Do(t.Context(), "CONTAINER.SET", "orders", "TTL", "3600").Err(); err != nil {
-			t.Fatal(err)
-		}
-		var wg sync.WaitGroup
+	drill.Slow(t)
+	t.Parallel()
+	const clients, ids = 4, 150
+	var acked [clients][ids]int // the last write of each id that was acknowledged
+	var numbers [clients]int    // of the last write
+	found := make(map[string]string)
+	k := &killing{t: t, r: drill.Rand(t), dir: dataFolder(t), kills: drill.Pick(0, 3, 50), least: 500, most: 2000}
+	k.clients = func(port string, acknowledged func(int)) (list []func()) {
 		for w := range clients {
-			wg.Go(func() {
-				c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + p.Port, MaxRetries: -1, PoolSize: 1, ReadTimeout: harness.Patience})
+			list = append(list, func() {
+				c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, MaxRetries: -1, PoolSize: 1, ReadTimeout: harness.Patience})
 				defer c.Close()
-				for n := kill*1_000_000 + 1; ; n++ {
+				for {
+					numbers[w]++
+					n := numbers[w]
 					id := n % ids
 					args := []any{"DOC.PUT", "orders", fmt.Sprintf("doc-%d-%d", w, id), fmt.Sprintf(`{"n": %d}`, n)}
 					if id%2 == 1 {
@@ -74,22 +73,14 @@ func TestBuntdbReadsWhatAKillLeaves(t *testing.T) {
 						return
 					}
 					acked[w][id] = n
+					acknowledged(1)
 				}
 			})
 		}
-		time.Sleep(300 * time.Millisecond)
-		if kill == 1 {
-			if err := p.Client().Save(t.Context()).Err(); err != nil {
-				t.Error(err)
-			}
-			time.Sleep(100 * time.Millisecond)
-		}
-		p.Signal(syscall.SIGKILL)
-		p.Wait()
-		wg.Wait()
-
-		found := bodies(t, dir)
-		writes := 0
+		return list
+	}
+	k.dead = func() {
+		found = bodies(t, k.dir)
 		for w := range clients {
 			for id, n := range acked[w] {
 				name, format := fmt.Sprintf("orders/doc-%d-%d", w, id), `{"n": %d}`
@@ -98,38 +89,44 @@ func TestBuntdbReadsWhatAKillLeaves(t *testing.T) {
 				}
 				got := 0
 				if _, err := fmt.Sscanf(found[name], format, &got); n > 0 && (err != nil || got < n || found[name] != fmt.Sprintf(format, got)) {
-					t.Errorf("%s: %s is %q, acknowledged was %d", policy, name, found[name], n)
+					t.Errorf("%s is %q, acknowledged was %d", name, found[name], n)
 				}
-				writes = max(writes, n-kill*1_000_000)
 			}
 		}
-		if writes < 10 {
-			t.Errorf("%s: %d writes a client test nothing", policy, writes)
-		}
-
-		p = harness.Start(t, dir)
+	}
+	k.check = func(p *harness.Process, kills int) {
 		c := p.Client()
-		for name, body := range found {
+		if kills == 0 {
+			if err := c.Do(t.Context(), "CONTAINER.SET", "orders", "TTL", "3600").Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pipe, replies := c.Pipeline(), make(map[string]*redis.Cmd)
+		for name := range found {
 			container, id, _ := strings.Cut(name, "/")
 			args := []any{"GET", id}
 			if container == "orders" {
 				args = []any{"DOC.GET", container, id}
 			}
-			if got, err := c.Do(t.Context(), args...).Text(); err != nil || got != body {
-				t.Errorf("%s: %s is %q to the server (%v), %q to buntdb", policy, name, got, err, body)
+			replies[name] = pipe.Do(t.Context(), args...)
+		}
+		_, _ = pipe.Exec(t.Context()) // each reply is looked at
+		for name, body := range found {
+			if got, err := replies[name].Text(); err != nil || got != body {
+				t.Errorf("%s is %q to the server (%v), %q to buntdb", name, got, err, body)
 			}
 		}
 		keys, err := c.DBSize(t.Context()).Result()
 		documents, err2 := c.Do(t.Context(), "DOC.COUNT", "orders").Int64()
 		if err != nil || err2 != nil || keys+documents != int64(len(found)) {
-			t.Errorf("%s: the server has %d keys and %d documents (%v, %v), buntdb %d items", policy, keys, documents, err, err2, len(found))
+			t.Errorf("the server has %d keys and %d documents (%v, %v), buntdb %d items", keys, documents, err, err2, len(found))
 		}
-		p.Terminate()
-		if stopped := bodies(t, dir); len(stopped) != len(found) {
-			t.Errorf("%s: %d items once it has stopped, %d before", policy, len(stopped), len(found))
-		}
-		if t.Failed() {
-			return
+		if kills == k.kills {
+			p.Terminate()
+			if stopped := bodies(t, k.dir); !maps.Equal(stopped, found) {
+				t.Errorf("%d items once it has stopped, %d before, or others", len(stopped), len(found))
+			}
 		}
 	}
+	k.run()
 }

@@ -2,15 +2,13 @@ package crash
 
 import (
 	"fmt"
+	"mayfly/test/drill"
 	"mayfly/test/harness"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // fillWhole writes a file that takes all of the disk.
@@ -28,24 +26,13 @@ func fillWhole(t *testing.T, path string) {
 	}
 }
 
-// waitForInfo waits until INFO has a line.
-func waitForInfo(t *testing.T, p *harness.Process, c *redis.Client, line string) {
-	t.Helper()
-	deadline := time.Now().Add(harness.Patience)
-	for !strings.Contains(c.Info(t.Context(), "persistence").Val(), line) {
-		if time.Now().After(deadline) {
-			t.Fatalf("INFO does not say %s:\n%s\n%s", line, c.Info(t.Context(), "persistence").Val(), p.Log.String())
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-}
-
 // TestDeletesOnFullDisk: on a full disk, commands that free space work and give room back, so that others
 // work again, without anything outside the server.
 func TestDeletesOnFullDisk(t *testing.T) {
-	disk := harness.SmallDisk(t, 16<<20)
+	drill.Slow(t)
+	t.Parallel()
+	disk, metrics := harness.SmallDisk(t, 16<<20), harness.Host(t)+":9100"
 	dir := filepath.Join(disk, "data")
-	metrics := "127.0.0.1:" + harness.FreePort(t)
 	p := harness.Start(t, dir, "--metrics-addr", metrics)
 	c := p.Client()
 	ctx := t.Context()
@@ -56,6 +43,11 @@ func TestDeletesOnFullDisk(t *testing.T) {
 	if _, err := do("DOC.PUT", "docs", "d", "{}"); err != nil {
 		t.Fatal(err)
 	}
+	fill := func() { // by another program, at once: so the server keeps the last part of its reserve
+		p.Signal(syscall.SIGSTOP)
+		fillWhole(t, filepath.Join(disk, "filler"))
+		p.Signal(syscall.SIGCONT)
+	}
 	filled := false
 	for n := 0; n < 100 && !filled; n++ { // until no checkpoint finds room any more
 		for i := range 400 {
@@ -65,18 +57,16 @@ func TestDeletesOnFullDisk(t *testing.T) {
 			}
 		}
 		if filled {
-			// Another program takes what is left at once, so that the server keeps the last part of its reserve.
-			p.Signal(syscall.SIGSTOP)
-			fillWhole(t, filepath.Join(disk, "filler"))
-			p.Signal(syscall.SIGCONT)
-			time.Sleep(1500 * time.Millisecond)
+			fill()
+			_ = c.Save(ctx).Err() // what a checkpoint gives back goes, too
+			fill()
 			filled = c.Set(ctx, "probe", thousandBytes, 0).Err() != nil
 		}
 	}
 	if !filled {
 		t.Fatal("the disk does not get full")
 	}
-	waitForInfo(t, p, c, "disk_full:1")
+	harness.WaitFor(t, "INFO to say so", func() bool { return harness.Figure(t, c, "disk_full") == 1 })
 	if status, body := harness.Fetch(t, metrics, "/healthz"); status != 503 || !strings.Contains(body, "no space left on device") {
 		t.Errorf("/healthz: %d %s", status, body)
 	}
@@ -117,7 +107,8 @@ func TestDeletesOnFullDisk(t *testing.T) {
 	if _, err := do("FLUSHALL"); err != nil {
 		t.Error("FLUSHALL: ", err)
 	}
-	waitForInfo(t, p, c, "disk_full:0") // its room comes back by itself, though the filler stays
+	// Its room comes back by itself, though the filler stays.
+	harness.WaitFor(t, "room", func() bool { return harness.Figure(t, c, "disk_full") == 0 })
 	if err := c.Set(ctx, "k", thousandBytes, 0).Err(); err != nil {
 		t.Error("after FLUSHALL: ", err)
 	}
@@ -133,8 +124,10 @@ func TestDeletesOnFullDisk(t *testing.T) {
 // TestStartOnFullDisk: a server starts on a full disk, serves reads, and writes again when there is room. With its
 // reserve it also serves what frees space.
 func TestStartOnFullDisk(t *testing.T) {
+	drill.Slow(t)
 	for _, reserve := range []string{"128mb", "0"} {
 		t.Run("reserve "+reserve, func(t *testing.T) {
+			t.Parallel()
 			disk := harness.SmallDisk(t, 8<<20)
 			dir, filler := filepath.Join(disk, "data"), filepath.Join(disk, "filler")
 			p := harness.Start(t, dir, "--disk-reserve", reserve)
@@ -164,13 +157,8 @@ func TestStartOnFullDisk(t *testing.T) {
 			if err := os.Remove(filler); err != nil {
 				t.Fatal(err)
 			}
-			c, deadline := p.Client(), time.Now().Add(harness.Patience)
-			for c.Set(t.Context(), "later", "v", 0).Err() != nil {
-				if time.Now().After(deadline) {
-					t.Fatalf("writing does not resume:\n%s", p.Log.String())
-				}
-				time.Sleep(10 * time.Millisecond)
-			}
+			c := p.Client()
+			harness.WaitFor(t, "writing to resume", func() bool { return c.Set(t.Context(), "later", "v", 0).Err() == nil })
 			p.Signal(syscall.SIGKILL)
 			p.Wait()
 			p = harness.Start(t, dir, "--disk-reserve", reserve)

@@ -2,30 +2,33 @@ package crash
 
 import (
 	"math/rand/v2"
+	"mayfly/test/drill"
 	"mayfly/test/harness"
 	"mayfly/test/ledger"
-	"path/filepath"
-	"sync"
-	"syscall"
 	"testing"
-	"time"
 )
 
-// TestCrashInTransactions kills the server while clients run transactions over several partitions and
-// containers. After each restart every transaction is there entirely or not at all, and those that
-// were acknowledged are there.
+// TestCrashInTransactions kills the server while clients run transactions over several partitions and containers. After
+// each restart every transaction is there entirely or not at all, and those that were acknowledged are there.
 func TestCrashInTransactions(t *testing.T) {
-	const kills, clients, accounts, balance = 4, 4, 10, 1000
-	r := rand.New(rand.NewPCG(rand.Uint64(), 0))
-	dir := filepath.Join(t.TempDir(), "data")
+	drill.Slow(t)
+	t.Parallel()
+	const clients, accounts, balance = 4, 10, 1000
+	r := drill.Rand(t)
 	workers := make([]*ledger.ExecWorker, clients)
 	for n := range workers {
-		workers[n] = &ledger.ExecWorker{T: t, Number: n, Accounts: accounts, R: rand.New(rand.NewPCG(r.Uint64(), uint64(n)))}
+		workers[n] = &ledger.ExecWorker{T: t, Number: n, Accounts: accounts, R: rand.New(rand.NewPCG(r.Uint64(), 0))}
 	}
-	for kill := range kills {
-		p := harness.Start(t, dir, "--appendfsync", [...]string{"everysec", "always", "no"}[kill%3])
+	k := &killing{t: t, r: r, dir: dataFolder(t), kills: drill.Pick(0, 3, 100), least: 20, most: 800}
+	k.clients = func(port string, acknowledged func(int)) (list []func()) {
+		for _, w := range workers {
+			list = append(list, func() { w.Work(port, acknowledged) })
+		}
+		return list
+	}
+	k.check = func(p *harness.Process, kills int) {
 		c := p.Client()
-		if kill == 0 {
+		if kills == 0 {
 			if err := c.Do(t.Context(), "CONTAINER.SET", "ledger", "TTL", "3600").Err(); err != nil {
 				t.Fatal(err)
 			}
@@ -35,17 +38,6 @@ func TestCrashInTransactions(t *testing.T) {
 				}
 			}
 		}
-		var wg sync.WaitGroup
-		for _, w := range workers {
-			wg.Go(func() { w.Work(p.Port) })
-		}
-		time.Sleep(time.Duration(100+r.IntN(200)) * time.Millisecond) // under load
-		p.Signal(syscall.SIGKILL)
-		p.Wait()
-		wg.Wait()
-
-		p = harness.Start(t, dir)
-		c = p.Client()
 		sum := 0
 		for i := range accounts {
 			n, err := c.Get(t.Context(), ledger.Account(i)).Int()
@@ -55,23 +47,11 @@ func TestCrashInTransactions(t *testing.T) {
 			sum += n
 		}
 		if sum != accounts*balance {
-			t.Errorf("after %d kills the accounts hold %d together, not %d", kill+1, sum, accounts*balance)
+			t.Errorf("after %d kills the accounts hold %d together, not %d", kills, sum, accounts*balance)
 		}
 		for _, w := range workers {
 			w.Check(c)
 		}
-		p.Terminate()
-		if t.Failed() {
-			keepData(t, dir, kill)
-			return
-		}
 	}
-	total := 0
-	for _, w := range workers {
-		total += w.Acknowledged
-	}
-	if total < 20*kills {
-		t.Errorf("%d transactions in %d rounds test nothing", total, kills)
-	}
-	t.Logf("%d transactions were acknowledged", total)
+	k.run()
 }

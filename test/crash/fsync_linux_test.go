@@ -1,32 +1,28 @@
 package crash
 
 import (
+	"mayfly/test/drill"
 	"mayfly/test/harness"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 )
 
-// failFsyncs lets every fsync of a process fail until the function it gives is called.
-func failFsyncs(t *testing.T, p *harness.Process) (stop func()) {
-	t.Helper()
-	return harness.InjectFsyncs(t, p.Cmd.Process.Pid, "error=EIO")
-}
-
 // TestFailedFsync lets the disk of a server fail to force data down: writes are refused with the cause,
 // reads go on, INFO and the log tell. That the disk works again changes nothing, as nobody knows what of
 // the earlier has arrived; a restart does, and what was acknowledged before is there.
 func TestFailedFsync(t *testing.T) {
+	drill.Slow(t)
 	for _, fsync := range []string{"always", "everysec"} {
 		t.Run(fsync, func(t *testing.T) {
-			dir := filepath.Join(t.TempDir(), "data")
+			t.Parallel()
+			dir := dataFolder(t)
 			p := harness.Start(t, dir, "--appendfsync", fsync)
 			c := p.Client()
 			if err := c.Set(t.Context(), "before", "v", 0).Err(); err != nil {
 				t.Fatal(err)
 			}
-			works := failFsyncs(t, p)
+			works := harness.InjectFsyncs(t, p.Cmd.Process.Pid, "error=EIO")
 			refused := func() bool {
 				err := c.Set(t.Context(), "during", "v", 0).Err()
 				return err != nil && strings.HasPrefix(err.Error(), "MISCONF ") && strings.Contains(err.Error(), "input/output error")

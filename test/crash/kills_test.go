@@ -2,10 +2,10 @@ package crash
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"mayfly/test/drill"
 	"mayfly/test/harness"
 	"mayfly/test/ledger"
 	"os"
@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -21,36 +22,118 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-var (
-	crashKills = flag.Int("kills", 5, "how many times TestCrash kills the server")
-	crashSeed  = flag.Uint64("crash-seed", 0, "seed of TestCrash; 0 for a random one")
-)
+// killing kills a server again and again under load, and checks after each start what is left.
+type killing struct {
+	t     *testing.T
+	r     *rand.Rand
+	dir   string // data folder
+	kills int
+	args  []string // of the server
 
-// TestCrash kills the server again and again while clients write, each keeping a ledger of what was acknowledged, and
-// while it makes checkpoints, compacts its files, purges, and starts. After each restart every acknowledged write is
-// there, every other one entirely or not at all, and nothing that was deleted or seen dead is back. Large bodies are
-// touched, which journals only a header, and queries find by an index what a scan finds.
-//
-// The long form, and a repetition (the moments of the kills remain the machine's):
-//
-//	go test -run 'TestCrash$' -timeout 0 -kills 1000
-//	go test -run 'TestCrash$' -crash-seed 42
-func TestCrash(t *testing.T) {
-	seed := *crashSeed
-	if seed == 0 {
-		seed = rand.Uint64()
+	// A load is killed after so many acknowledgements.
+	least, most int
+
+	// clients returns what writes until the server is gone. Each client tells how many writes more were acknowledged.
+	clients func(port string, acknowledged func(n int)) []func()
+	// dead, if not nil, looks at what a kill has left.
+	dead func()
+	// check compares what the server has after so many kills with what was acknowledged.
+	check func(p *harness.Process, kills int)
+
+	starting, compacting int // kills
+}
+
+// run kills a server under load. Checkpoints and compactions are made meanwhile; every third kill waits for a compaction.
+func (k *killing) run() {
+	k.t.Helper()
+	for n := range k.kills {
+		p := k.start(n)
+		if k.check(p, n); k.t.Failed() {
+			return
+		}
+		left, enough := atomic.Int64{}, make(chan struct{})
+		left.Store(int64(k.least + k.r.IntN(k.most-k.least)))
+		acknowledged := func(n int) {
+			if now := left.Add(-int64(n)); now <= 0 && now+int64(n) > 0 {
+				close(enough)
+			}
+		}
+		var all sync.WaitGroup
+		for _, client := range k.clients(p.Port, acknowledged) {
+			all.Go(client)
+		}
+		all.Go(func() { foldAndCompact(k.t, p.Port) })
+		select {
+		case <-enough:
+		case <-time.After(harness.Patience):
+			k.t.Errorf("%d acknowledgements do not come", left.Load())
+		}
+		for tries := 0; n%3 == 2 && tries < 1000 && matching(k.t, k.dir, "*.db.tmp") == 0; tries++ {
+			time.Sleep(100 * time.Microsecond) // the work of another process
+		}
+		p.Signal(syscall.SIGKILL)
+		p.Wait()
+		all.Wait()
+		if matching(k.t, k.dir, "*.db.tmp") > 0 {
+			k.compacting++
+		}
+		if k.dead != nil {
+			k.dead()
+		}
+		for k.r.IntN(3) == 0 {
+			killWhileStarting(k.t, k.dir, [...]string{"", listening, loaded, ready}[k.r.IntN(4)])
+			k.starting++
+		}
 	}
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
+	k.check(k.start(k.kills), k.kills)
+	k.t.Logf("%d kills under load, %d of them during a compaction, and %d while starting; ends cut off: %d of journals, %d of stores",
+		k.kills, k.compacting, k.starting, matching(k.t, k.dir, "journal-*.torn-*"), matching(k.t, k.dir, "[cp]*.torn-*"))
+}
+
+// start starts the server with each policy in turn.
+func (k *killing) start(n int) *harness.Process {
+	k.t.Helper()
+	policy := [...]string{"everysec", "always", "no"}[n%3]
+	return harness.Start(k.t, k.dir, append(k.args, "--appendfsync", policy,
+		"--active-expire-effort", "10", "--auto-compact-min-size", "0", "--auto-compact-percentage", "10")...)
+}
+
+// dataFolder returns a path for data. Those of a test that fails outlive it.
+func dataFolder(t *testing.T) string {
 	dir := filepath.Join(t.TempDir(), "data")
+	t.Cleanup(func() {
+		if !t.Failed() {
+			return
+		}
+		kept, err := os.MkdirTemp("", "mayfly-crash-")
+		if err == nil {
+			err = os.CopyFS(filepath.Join(kept, "data"), os.DirFS(dir))
+		}
+		t.Logf("the data, as the last start has left them, are in %s (%v)", kept, err)
+	})
+	return dir
+}
+
+// TestCrash kills the server while clients write, each keeping a ledger of what was acknowledged, and while it makes
+// checkpoints, compacts its files, purges, and starts. After each restart every acknowledged write is there, every other
+// one entirely or not at all, and nothing that was deleted or seen dead is back. Large bodies are touched, which journals
+// only a header, and queries find by an index what a scan finds.
+func TestCrash(t *testing.T) {
+	drill.Slow(t)
+	t.Parallel()
+	r := drill.Rand(t)
 	var workers []*ledger.CrashWorker
 	for n := range 6 {
-		workers = append(workers, ledger.NewCrashWorker(t, n, rand.New(rand.NewPCG(seed, uint64(n+1)))))
+		workers = append(workers, ledger.NewCrashWorker(t, n, rand.New(rand.NewPCG(r.Uint64(), 0))))
 	}
-	starting, compacting := 0, 0 // kills
-	for kill := range *crashKills {
-		p := harness.Start(t, dir, "--appendfsync", [...]string{"everysec", "always", "no"}[r.IntN(3)],
-			"--active-expire-effort", "10", "--auto-compact-min-size", "0", "--auto-compact-percentage", "10", "--undo-window", "3600")
+	k := &killing{t: t, r: r, dir: dataFolder(t), kills: drill.Pick(0, 5, 300), args: []string{"--undo-window", "3600"}, least: 300, most: 4000}
+	k.clients = func(port string, acknowledged func(int)) (list []func()) {
+		for _, w := range workers {
+			list = append(list, func() { w.Work(port, acknowledged) })
+		}
+		return list
+	}
+	k.check = func(p *harness.Process, kills int) {
 		c := p.Client()
 		for _, container := range []string{"drill", "fading"} {
 			if err := c.Do(t.Context(), "CONTAINER.SET", container, "TTL", "-1").Err(); err != nil {
@@ -58,32 +141,9 @@ func TestCrash(t *testing.T) {
 			}
 		}
 		verify(t, c, workers)
-		verifyIndex(t, c, kill)
-		if t.Failed() {
-			keepData(t, dir, kill)
-			return
-		}
-		var wg sync.WaitGroup
-		for _, w := range workers {
-			wg.Go(func() { w.Work(p.Port) })
-		}
-		wg.Go(func() { foldAndCompact(t, p.Port) })
-		time.Sleep(time.Duration(50+r.IntN(350)) * time.Millisecond) // under load
-		p.Signal(syscall.SIGKILL)
-		p.Wait()
-		wg.Wait()
-		compacting += matching(t, dir, "*.db.tmp")
-		for r.IntN(3) == 0 {
-			killWhileStarting(t, dir, time.Duration(r.IntN(40))*time.Millisecond)
-			starting++
-		}
+		verifyIndex(t, c, kills)
 	}
-	c := harness.Start(t, dir).Client()
-	verify(t, c, workers)
-	verifyIndex(t, c, *crashKills)
-	if t.Failed() {
-		keepData(t, dir, *crashKills)
-	}
+	k.run()
 	writes, faded, touched := 0, 0, 0
 	for _, w := range workers {
 		writes += w.Acknowledged
@@ -91,11 +151,6 @@ func TestCrash(t *testing.T) {
 		touched += w.Touched
 	}
 	t.Logf("%d commands were acknowledged, %d of them touches of large bodies; %d documents seen dead by a default", writes, touched, faded)
-	t.Logf("%d kills under load, %d of them during a compaction, and %d while starting; ends cut off: %d of journals, %d of stores",
-		*crashKills, compacting, starting, matching(t, dir, "journal-*.torn-*"), matching(t, dir, "[cp]*.torn-*"))
-	if writes < 100**crashKills {
-		t.Errorf("%d commands in %d rounds test nothing", writes, *crashKills)
-	}
 }
 
 // matching counts the files of a folder whose names match a pattern.
@@ -128,25 +183,45 @@ func foldAndCompact(t *testing.T, port string) {
 	}
 }
 
-// killWhileStarting starts the server and kills it while it loads its data, or soon afterwards.
-func killWhileStarting(t *testing.T, dir string, after time.Duration) {
+// The moments at which a server that starts is killed: it says so in its log, or has written its port.
+const (
+	listening = "port-file"
+	loaded    = "data loaded"
+	ready     = "ready"
+)
+
+// killWhileStarting starts the server and kills it at a moment, at once if that is empty, unless it refuses to start.
+func killWhileStarting(t *testing.T, dir, moment string) {
 	t.Helper()
-	cmd := exec.Command(harness.Binary, "--port", harness.FreePort(t), "--dir", dir)
+	port := filepath.Join(t.TempDir(), listening)
+	cmd := exec.Command(harness.Binary, "--port", "auto", "--port-file", port, "--dir", dir)
+	var log harness.LogBuffer
+	cmd.Stderr = &log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(after)
-	_ = cmd.Process.Kill()
-	_ = cmd.Wait()
-}
-
-// keepData puts the data folder where it outlives the test.
-func keepData(t *testing.T, dir string, kills int) {
-	kept, err := os.MkdirTemp("", "mayfly-crash-")
-	if err == nil {
-		err = os.CopyFS(filepath.Join(kept, "data"), os.DirFS(dir))
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait()
+		close(ended)
+	}()
+	for deadline := time.Now().Add(harness.Patience); ; {
+		_, err := os.Stat(port)
+		if moment == listening && err == nil || strings.Contains(log.String(), moment) && moment != listening {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Errorf("the server does not get as far as %q:\n%s", moment, log.String())
+			break
+		}
+		select {
+		case <-ended:
+			return
+		case <-time.After(100 * time.Microsecond):
+		}
 	}
-	t.Logf("after %d kills; the data, as the restart has left them, are in %s (%v)", kills, kept, err)
+	_ = cmd.Process.Kill()
+	<-ended
 }
 
 // verify reads all units after a restart.

@@ -3,72 +3,46 @@ package crash
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"mayfly/keyspace"
+	"mayfly/test/drill"
 	"mayfly/test/harness"
 	"mayfly/test/ledger"
 
 	"github.com/redis/go-redis/v9"
 )
 
-var (
-	deathKills = flag.Int("death-kills", 2, "how many times TestCrashOfALog kills the server")
-	deathTime  = flag.Duration("death-time", 1500*time.Millisecond, "how long items die before each kill, at most")
-	deathRate  = flag.Int("death-rate", 20_000, "how many items die each second, if the machine can do that")
-	deathSeed  = flag.Uint64("death-seed", 0, "seed of TestCrashOfALog; 0 for a random one")
-)
-
-// TestCrashOfALog kills the server again and again while items die by the thousand and their deaths are logged, beside
-// checkpoints and compactions. Each writer keeps a ledger of what was acknowledged, and a consumer one of what it has read.
-// After each restart the log has every item that has died exactly once, at its moment, and every entry that was read.
-//
-// The long form:
-//
-//	go test . -run CrashOfALog -timeout 0 -death-kills 200
+// TestCrashOfALog kills the server while items die by the thousand and their deaths are logged. Each writer keeps a ledger
+// of what was acknowledged, and a consumer one of what it has read. After each restart the log has every item that has
+// died exactly once, at its moment, and every entry that was read.
 func TestCrashOfALog(t *testing.T) {
-	seed := *deathSeed
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
-	dir := filepath.Join(t.TempDir(), "data")
-	makeLog(t, dir)
-	l := &logDrill{t: t, r: r, sent: make(map[string]*ledger.Dying), read: make(map[string]string)}
-	died, lasted, compacting := 0, time.Duration(0), 0
-	for range *deathKills {
-		p := l.start(dir)
-		died += l.verify(p.Client())
-		if t.Failed() {
-			break
+	drill.Slow(t)
+	t.Parallel()
+	r := drill.Rand(t)
+	l := &logDrill{t: t, sent: make(map[string]*ledger.Dying), read: make(map[string]string)}
+	l.news.L = &l.mu
+	k := &killing{t: t, r: r, dir: dataFolder(t), kills: drill.Pick(0, 2, 50), least: 2000, most: 8000}
+	makeLog(t, k.dir)
+	k.clients = func(port string, acknowledged func(int)) []func() {
+		l.over = false
+		list := []func(){func() { l.consume(port, acknowledged) }}
+		for range 4 {
+			r := rand.New(rand.NewPCG(r.Uint64(), 0))
+			list = append(list, func() { l.write(port, r) })
 		}
-		began := time.Now()
-		l.load(p)
-		lasted += time.Since(began)
-		compacting += matching(t, dir, "*.db.tmp")
+		return list
 	}
-	if !t.Failed() {
-		died += l.verify(l.start(dir).Client())
-	}
-	if t.Failed() {
-		keepData(t, dir, *deathKills)
-	}
-	t.Logf("%d kills, %d of them during a compaction: %d items have died and were logged, %.0f a second of load; %d entries were read before a kill",
-		*deathKills, compacting, died, float64(died)/lasted.Seconds(), l.reads)
-	if died < 1000**deathKills {
-		t.Errorf("%d deaths in %d rounds test nothing", died, *deathKills)
-	}
+	k.check = func(p *harness.Process, _ int) { l.verify(p.Client()) }
+	k.run()
+	t.Logf("%d items have died and were logged; %d entries were read before a kill", l.trimmed, l.reads)
 }
 
 // makeLog makes the data folder with a container that logs its deaths. Items without an end die after a second.
@@ -90,54 +64,36 @@ func makeLog(t *testing.T, dir string) {
 // logDrill is the ledger of the drill. The mutex protects it while writers and the consumer work.
 type logDrill struct {
 	t *testing.T
-	r *rand.Rand
 
 	mu      sync.Mutex
+	news    sync.Cond // entries were read, or the consumer has ended
 	counter int
 	sent    map[string]*ledger.Dying // all items of which the log may have the death, by id
 	read    map[string]string        // ids of entries that were read, by item
 	reads   int                      // entries read in all rounds
+	over    bool                     // the consumer has ended
 	trimmed int                      // entries that XTRIM has removed
 }
 
-// start starts the server.
-func (l *logDrill) start(dir string) *harness.Process {
-	l.t.Helper()
-	return harness.Start(l.t, dir, "--appendfsync", [...]string{"everysec", "always", "no"}[l.r.IntN(3)],
-		"--active-expire-effort", "10", "--auto-compact-min-size", "0", "--auto-compact-percentage", "10")
-}
+// Items are sent in batches, as long as no more wait for their death and for the consumer.
+const (
+	dyingBatch  = 200
+	mostWaiting = 5000
+)
 
-// load lets items die until it kills the server.
-func (l *logDrill) load(p *harness.Process) {
-	var wg sync.WaitGroup
-	const writers = 4
-	for n := range writers {
-		r := rand.New(rand.NewPCG(l.r.Uint64(), uint64(n)))
-		wg.Go(func() { l.write(p.Port, r, *deathRate/writers) })
-	}
-	wg.Go(func() { l.consume(p.Port) })
-	wg.Go(func() { foldAndCompact(l.t, p.Port) })
-	time.Sleep(*deathTime/3 + time.Duration(l.r.Int64N(int64(*deathTime*2/3))))
-	p.Signal(syscall.SIGKILL)
-	p.Wait()
-	wg.Wait()
-}
-
-// batch is the number of items that a writer sends at once.
-const dyingBatch = 200
-
-// write puts items at a rate a second until the server is gone.
-func (l *logDrill) write(port string, r *rand.Rand, rate int) {
+// write puts items until the server is gone.
+func (l *logDrill) write(port string, r *rand.Rand) {
 	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, MaxRetries: -1, ReadTimeout: harness.Patience})
 	defer c.Close()
-	pause := time.NewTicker(time.Second * dyingBatch / time.Duration(rate))
-	defer pause.Stop()
-	for ; ; <-pause.C {
+	for {
 		pipe := c.Pipeline()
 		pipe.Do(l.t.Context(), "SELECT", ledger.DyingName)
 		var ids []string
 		lives := make([]int64, dyingBatch) // ms
 		l.mu.Lock()
+		for len(l.sent)-len(l.read) > mostWaiting && !l.over {
+			l.news.Wait()
+		}
 		now := time.Now().UnixMilli()
 		for i := range dyingBatch {
 			l.counter++
@@ -174,47 +130,48 @@ func (l *logDrill) write(port string, r *rand.Rand, rate int) {
 	}
 }
 
-// consume reads the log from its end on until the server is gone.
-func (l *logDrill) consume(port string) {
+// consume reads the log until the server is gone. It tells how many more entries it has read.
+func (l *logDrill) consume(port string, read func(n int)) {
+	defer func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.over = true
+		l.news.Broadcast()
+	}()
 	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, MaxRetries: -1, ReadTimeout: harness.Patience})
 	defer c.Close()
-	last := "-"
-	for {
-		entries, err := c.XRangeN(l.t.Context(), ledger.DyingStream, last, "+", 1000).Result()
+	for last := "0-0"; ; {
+		streams, err := c.XRead(l.t.Context(), &redis.XReadArgs{Streams: []string{ledger.DyingStream, last}, Count: 1000}).Result()
 		if err != nil {
 			if errors.As(err, new(redis.Error)) {
 				l.t.Error(err)
 			}
 			return
 		}
+		entries := streams[0].Messages
 		l.mu.Lock()
 		for _, e := range entries {
 			l.read[ledger.Field(e, "id")] = e.ID
-			last = "(" + e.ID
+			last = e.ID
 		}
 		l.reads += len(entries)
+		l.news.Broadcast()
 		l.mu.Unlock()
-		time.Sleep(time.Millisecond)
+		read(len(entries))
 	}
 }
 
-// verify waits until what was acknowledged has died and compares the log with the ledgers. It then empties them. It returns
-// the number of entries.
-func (l *logDrill) verify(c *redis.Client) int {
+// verify waits until what was acknowledged has died and compares the log with the ledgers. It then empties them.
+func (l *logDrill) verify(c *redis.Client) {
 	l.t.Helper()
 	ctx := l.t.Context()
-	most := int64(0)
 	acknowledged := 0
 	for _, d := range l.sent {
-		most = max(most, d.From, d.To)
 		if d.To != 0 {
 			acknowledged++
 		}
 	}
-	time.Sleep(time.Until(time.UnixMilli(most + 1)))
-	if living := l.settle(c, acknowledged); living != 0 {
-		l.t.Errorf("%d items live", living)
-	}
+	l.settle(c, acknowledged)
 	logged := make(map[string]string)
 	etags := make(map[string]bool)
 	last, missing, twice, late := "-", 0, 0, 0
@@ -222,7 +179,7 @@ func (l *logDrill) verify(c *redis.Client) int {
 		entries, err := c.XRangeN(ctx, ledger.DyingStream, last, "+", 10_000).Result()
 		if err != nil {
 			l.t.Error(err)
-			return 0
+			return
 		}
 		for _, e := range entries {
 			id := ledger.Field(e, "id")
@@ -263,25 +220,20 @@ func (l *logDrill) verify(c *redis.Client) int {
 	l.checkState(ctx, c, len(logged))
 	clear(l.sent)
 	clear(l.read)
-	return len(logged)
 }
 
-// settle waits until the log has as many entries as there are acknowledged items, and the container has no items, dead or alive. It returns the
-// number of items that live then.
-func (l *logDrill) settle(c *redis.Client, acknowledged int) (living int64) {
-	for deadline := time.Now().Add(harness.Patience); ; time.Sleep(20 * time.Millisecond) {
+// settle waits until the log has as many entries as there are acknowledged items, and the container has no items, dead or
+// alive. What was not acknowledged has died too, and may be buried later.
+func (l *logDrill) settle(c *redis.Client, acknowledged int) {
+	l.t.Helper()
+	harness.WaitFor(l.t, fmt.Sprint("the end of all items, of which ", acknowledged, " were acknowledged"), func() bool {
 		n, err1 := c.XLen(l.t.Context(), ledger.DyingStream).Result()
 		living, err2 := c.Do(l.t.Context(), "DOC.COUNT", ledger.DyingName).Int64()
 		if err := errors.Join(err1, err2); err != nil {
-			l.t.Error(err)
-			return 0
+			l.t.Fatal(err)
 		}
-		// What was not acknowledged has died too, and may be buried later.
-		buried := harness.Figure(l.t, c, "oldest_dead_ms") == 0
-		if n >= int64(acknowledged) && living == 0 && buried || time.Now().After(deadline) {
-			return living
-		}
-	}
+		return n >= int64(acknowledged) && living == 0 && harness.Figure(l.t, c, "oldest_dead_ms") == 0
+	})
 }
 
 // checkState compares what XINFO knows of entries that are gone, and removes those that are there.

@@ -3,12 +3,15 @@ package crash
 import (
 	"bytes"
 	"fmt"
+	"mayfly/test/drill"
 	"mayfly/test/harness"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // flipBit changes a bit of a file of a running server, at a share of its size.
@@ -34,10 +37,12 @@ func flipBit(t *testing.T, path string, share float64) {
 // TestBitRot damages files of a running server. Clients notice nothing, a scrub has the files written anew, a backup is
 // sound, and a restart after a kill serves everything.
 func TestBitRot(t *testing.T) {
-	dir, address := filepath.Join(t.TempDir(), "data"), "127.0.0.1:"+harness.FreePort(t)
+	drill.Slow(t)
+	t.Parallel()
+	dir, address := dataFolder(t), harness.Host(t)+":9100"
 	p := harness.Start(t, dir, "--metrics-addr", address, "--appendfsync", "always")
 	c, ctx := p.Client(), t.Context()
-	const keys = 3000
+	const keys = 2000
 	value := func(n int) string { return strings.Repeat(fmt.Sprint("value ", n, " "), 10) }
 	set := func(from, to int) {
 		t.Helper()
@@ -48,7 +53,9 @@ func TestBitRot(t *testing.T) {
 		}
 	}
 	set(0, keys-100)
-	p.CLI("SAVE")
+	if err := c.Save(ctx).Err(); err != nil {
+		t.Fatal(err)
+	}
 	set(keys-100, keys)
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() { // reads go on
@@ -76,28 +83,26 @@ func TestBitRot(t *testing.T) {
 	for n, file := range files {
 		flipBit(t, file, 0.3+float64(n)/10)
 	}
-	if got := p.CLI("SCRUB"); got != "Background scrub started" {
-		t.Fatal(got)
+	if got, err := c.Do(ctx, "SCRUB").Text(); got != "Background scrub started" {
+		t.Fatal(got, err)
 	}
-	harness.WaitFor(t, "the scrub", func() bool { return strings.Contains(p.CLI("INFO", "persistence"), "scrubs:1\r") })
-	info := p.CLI("INFO", "persistence")
+	harness.WaitFor(t, "the scrub", func() bool { return harness.Figure(t, c, "scrubs") == 1 })
+	info := c.Info(ctx, "persistence").Val()
 	for _, want := range []string{"scrub_found_files:5", "scrub_repaired_files:5", "damaged_files:0"} {
 		if !strings.Contains(info, want+"\r") {
 			t.Errorf("INFO has no %s:\n%s", want, info)
 		}
 	}
 	for _, file := range files {
-		if !strings.Contains(p.Log.String(), file+" is damaged at bytes ") {
-			t.Errorf("the log does not tell of %s", file)
-		}
+		harness.WaitFor(t, "the log to tell of "+file, func() bool { return strings.Contains(p.Log.String(), file+" is damaged at bytes ") })
 	}
 	if _, body := harness.Fetch(t, address, "/metrics"); !strings.Contains(body, "\nmayfly_scrub_repaired_files_total 5\n") {
 		t.Error("the metrics do not tell")
 	}
 	flipBit(t, files[1], 0.6)
 	backup := filepath.Join(t.TempDir(), "backup")
-	if got := p.CLI("BACKUP", backup); got != "OK" {
-		t.Error(got)
+	if err := c.Do(ctx, "BACKUP", backup).Err(); err != nil {
+		t.Error(err)
 	}
 	close(stop)
 	<-done
@@ -105,9 +110,14 @@ func TestBitRot(t *testing.T) {
 	p.Wait()
 	for _, folder := range []string{backup, dir} {
 		c = harness.Start(t, folder).Client()
-		for n := range keys {
-			if got, err := c.Get(ctx, fmt.Sprint("key-", n)).Result(); err != nil || got != value(n) {
-				t.Fatalf("%s: key-%d is %q: %v", folder, n, got, err)
+		pipe, got := c.Pipeline(), make([]*redis.StringCmd, keys)
+		for n := range got {
+			got[n] = pipe.Get(ctx, fmt.Sprint("key-", n))
+		}
+		_, _ = pipe.Exec(ctx) // each reply is looked at
+		for n := range got {
+			if got[n].Err() != nil || got[n].Val() != value(n) {
+				t.Fatalf("%s: key-%d is %q: %v", folder, n, got[n].Val(), got[n].Err())
 			}
 		}
 	}

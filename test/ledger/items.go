@@ -20,11 +20,11 @@ import (
 // are always written together, or a container with all it holds.
 type unit struct {
 	Name string
-	// read asks for the unit's state; the function it returns gives it when the answers are there.
+	// Read asks for the unit's state; the function it returns gives it when the answers are there.
 	Read func(pipe redis.Pipeliner) (state func() (string, error))
 	// may is what the unit may be: what was acknowledged last, then what has been asked for since.
 	may []*unitState
-	// ends is the time in ms at which the unit ends, as read has found it. It is compared with that of a state which has one.
+	// Ends is the time in ms at which the unit ends, as Read has found it. It is compared with that of a state which has one.
 	Ends int64
 }
 
@@ -83,10 +83,10 @@ type CrashWorker struct {
 	Faded        int // documents seen dead by a default
 	Touched      int // acknowledged touches of large bodies
 
-	// cluster: an error of a cluster, after which the units are read anew, fails no test. Then a pipeline has at most one
+	// Cluster: an error of a cluster, after which the units are read anew, fails no test. Then a pipeline has at most one
 	// command of each unit, since each may have been carried out or not.
 	Cluster bool
-	// slack is how far the server's clock may be from the machine's.
+	// Slack is how far the server's clock may be from the machine's.
 	Slack time.Duration
 }
 
@@ -131,11 +131,13 @@ func (w *CrashWorker) add(u *unit, write func() crashWrite) {
 	w.writers = append(w.writers, write)
 }
 
-// Work writes until the server is gone.
-func (w *CrashWorker) Work(port string) {
+// Work writes until the server is gone. It tells how many more commands were acknowledged.
+func (w *CrashWorker) Work(port string, acknowledged func(n int)) {
 	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, Protocol: w.protocol, MaxRetries: -1, ReadTimeout: harness.Patience})
 	defer c.Close()
-	for w.Step(c) == nil {
+	for before, err := w.Acknowledged, error(nil); err == nil; before = w.Acknowledged {
+		err = w.Step(c)
+		acknowledged(w.Acknowledged - before)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// Account is the key of an account.
 func Account(i int) string { return fmt.Sprint("account-", i) }
 
 // ExecWorker runs transactions, every other one as a script. Each writes its number into keys of several partitions, into a
@@ -37,8 +38,8 @@ func (w *ExecWorker) keys() (keys []string) {
 // databases are the worker's own, which it exchanges.
 func (w *ExecWorker) databases() (a, b int) { return 4 + 2*w.Number, 5 + 2*w.Number }
 
-// Work runs transactions until the server is gone.
-func (w *ExecWorker) Work(port string) {
+// Work runs transactions until the server is gone. It tells when one more was acknowledged.
+func (w *ExecWorker) Work(port string, acknowledged func(n int)) {
 	ctx := w.T.Context()
 	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, MaxRetries: -1, PoolSize: 1, ReadTimeout: harness.Patience})
 	defer c.Close()
@@ -52,6 +53,7 @@ func (w *ExecWorker) Work(port string) {
 			return
 		}
 		w.Acknowledged = w.Sent
+		acknowledged(1)
 	}
 }
 
@@ -66,6 +68,7 @@ redis.call('SWAPDB', ARGV[3], ARGV[4])
 redis.call('SELECT', '0')
 redis.call('INCRBY', KEYS[#KEYS], ARGV[2])`
 
+// Transact runs one transaction.
 func (w *ExecWorker) Transact(ctx context.Context, c *redis.Client) error {
 	a, b := w.databases()
 	n, amount := strconv.Itoa(w.Sent), int64(w.R.IntN(100))

@@ -1,4 +1,4 @@
-package crash
+package server_test
 
 import (
 	"context"
@@ -13,28 +13,56 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"mayfly/commands"
 	"mayfly/keyspace"
 	"mayfly/server"
 	"mayfly/server/config"
-	"mayfly/test/harness"
+	"mayfly/test/drill"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/rs/zerolog"
 )
 
-// inProcess is a server within the test, so that the race detector sees all of it.
-type inProcess struct {
-	port string
-	ks   *keyspace.Keyspace
-	srv  *server.Server
+// patience is how long anything may take on a busy machine.
+const patience = 30 * time.Second
+
+// TestStress lets many clients do everything at once and checks what must hold between them. Run with -race it looks for
+// data races in the whole server.
+func TestStress(t *testing.T) {
+	t.Parallel()
+	seed := drill.Seed(t)
+	dir := filepath.Join(t.TempDir(), "data")
+	address, stop := startReal(t, dir)
+	s := &stress{t: t, addr: address}
+	s.prepare()
+	var wg sync.WaitGroup
+	for n := range 10 {
+		c := redis.NewClient(&redis.Options{Addr: s.addr, Protocol: 2 + n%2, MaxRetries: -1, ReadTimeout: patience})
+		defer c.Close()
+		w := &stressClient{stress: s, c: c, r: rand.New(rand.NewPCG(seed, uint64(n)))}
+		wg.Go(func() {
+			for range drill.Pick(30, 100, 3000) { // each client
+				w.turn()
+			}
+		})
+	}
+	wg.Wait()
+	before := s.finish()
+	stop()
+
+	s.addr, stop = startReal(t, dir)
+	defer stop()
+	if after := s.finish(); !maps.Equal(before, after) {
+		t.Errorf("after a restart\n got %v\nwant %v", after, before)
+	}
 }
 
-func startInProcess(t *testing.T, dir string) *inProcess {
+// startReal starts a server with a keyspace and all commands. It returns its address and what stops it.
+func startReal(t *testing.T, dir string) (address string, stop func()) {
 	t.Helper()
-	port := harness.FreePort(t)
-	options, err := config.Load([]string{"--port", port, "--dir", dir, "--active-expire-effort", "10"})
+	options, err := config.Load([]string{"--port", "auto", "--bind", "127.0.0.1", "--dir", dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,51 +75,12 @@ func startInProcess(t *testing.T, dir string) *inProcess {
 		t.Fatal(err)
 	}
 	srv.Start(commands.NewEngine(ks, srv, zerolog.Nop()))
-	return &inProcess{port, ks, srv}
-}
-
-func (p *inProcess) stop(t *testing.T) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), harness.Patience)
-	defer cancel()
-	if err := errors.Join(p.srv.Stop(ctx), p.ks.Check(), p.ks.Close()); err != nil {
-		t.Error(err)
-	}
-}
-
-// TestStress lets many clients do everything at once and checks what must hold between them. Run
-// with -race it looks for data races in the whole server.
-func TestStress(t *testing.T) {
-	turns := 200
-	if testing.Short() {
-		turns = 60
-	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	dir := filepath.Join(t.TempDir(), "data")
-	p := startInProcess(t, dir)
-	s := &stress{t: t, addr: "127.0.0.1:" + p.port}
-	s.prepare()
-	var wg sync.WaitGroup
-	for n := range 10 {
-		c := redis.NewClient(&redis.Options{Addr: s.addr, Protocol: 2 + n%2, MaxRetries: -1, ReadTimeout: harness.Patience})
-		defer c.Close()
-		w := &stressClient{stress: s, c: c, r: rand.New(rand.NewPCG(seed, uint64(n)))}
-		wg.Go(func() {
-			for range turns {
-				w.turn()
-			}
-		})
-	}
-	wg.Wait()
-	before := s.finish()
-	p.stop(t)
-
-	p = startInProcess(t, dir)
-	defer p.stop(t)
-	s.addr = "127.0.0.1:" + p.port
-	if after := s.finish(); !maps.Equal(before, after) {
-		t.Errorf("after a restart\n got %v\nwant %v", after, before)
+	return strings.TrimPrefix(srv.Addresses()[0], "tcp "), func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+		defer cancel()
+		if err := errors.Join(srv.Stop(ctx), ks.Check(), ks.Close()); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -108,7 +97,7 @@ type stress struct {
 const stressResidents = 200 // keys that are there throughout
 
 func (s *stress) client() *redis.Client {
-	return redis.NewClient(&redis.Options{Addr: s.addr, ReadTimeout: harness.Patience})
+	return redis.NewClient(&redis.Options{Addr: s.addr, ReadTimeout: patience})
 }
 
 func (s *stress) prepare() {
@@ -132,7 +121,11 @@ func (s *stress) finish() map[string]string {
 	c := s.client()
 	defer c.Close()
 	ctx := s.t.Context()
-	harness.WaitFor(s.t, "the dying keys to die", func() bool { return len(c.Keys(ctx, "dying-*").Val()) == 0 })
+	for deadline := time.Now().Add(patience); len(c.Keys(ctx, "dying-*").Val()) > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			s.t.Fatal("the dying keys do not die")
+		}
+	}
 	counter, err := c.Get(ctx, "counter").Int64()
 	if err != nil || counter != s.incremented.Load() {
 		s.t.Errorf("the counter stands at %d (%v) after %d increments", counter, err, s.incremented.Load())
