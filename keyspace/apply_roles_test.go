@@ -165,9 +165,9 @@ func (c *nodes) compareFolder(n *node) {
 	if err := n.Halt(); err != nil {
 		c.t.Fatal(err)
 	}
-	opt := Options{Dir: c.t.TempDir(), Clock: clock.NewManual(n.Now()), NoPurge: true, noCheckpoints: true}
+	opt := Options{FS: n.opt.FS, Dir: newDir(n.opt.FS), Clock: clock.NewManual(n.Now()), NoPurge: true, noCheckpoints: true}
 	n.storage.Lock()
-	copyFolder(c.t, n.Dir(), opt.Dir)
+	copyFolder(c.t, n.opt.FS, n.Dir(), opt.Dir)
 	n.storage.Unlock()
 	fresh, err := Open(opt)
 	if err != nil {

@@ -80,7 +80,7 @@ func TestHistory(t *testing.T) {
 	elsewhere := func(how, dir string) {
 		t.Helper()
 		clk := clock.NewManual(o.clock.Now())
-		ks, err := Open(Options{Dir: dir, Clock: clk, NoPurge: true})
+		ks, err := Open(Options{FS: o.opt.FS, Dir: dir, Clock: clk, NoPurge: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,14 +91,14 @@ func TestHistory(t *testing.T) {
 	if err := o.journal.CommitAll(); err != nil {
 		t.Fatal(err)
 	}
-	killed, backup, repaired := t.TempDir(), t.TempDir()+"/backup", t.TempDir()+"/repaired"
+	killed, backup, repaired := newDir(o.opt.FS), newDir(o.opt.FS)+"/backup", newDir(o.opt.FS)+"/repaired"
 	o.storage.Lock() // no checkpoint removes a journal meanwhile
-	copyFolder(t, o.opt.Dir, killed)
+	copyFolder(t, o.opt.FS, o.opt.Dir, killed)
 	o.storage.Unlock()
 	if err := o.Backup(backup); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := repair.Run(backup, repaired, func(string, *repair.Report) error { return nil }); err != nil {
+	if _, err := repair.Run(o.opt.FS, backup, repaired, func(string, *repair.Report) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	elsewhere("a kill", killed)
@@ -163,11 +163,11 @@ func TestRecordWithoutHistory(t *testing.T) {
 	if err := o.journal.CommitAll(); err != nil {
 		t.Fatal(err)
 	}
-	killed := t.TempDir() // as an older version, killed, has left it
-	o.storage.Lock()      // no checkpoint removes a journal meanwhile
-	copyFolder(t, o.opt.Dir, killed)
+	killed := newDir(o.opt.FS) // as an older version, killed, has left it
+	o.storage.Lock()           // no checkpoint removes a journal meanwhile
+	copyFolder(t, o.opt.FS, o.opt.Dir, killed)
 	o.storage.Unlock()
-	o = open(t, func(opt *Options) { opt.Dir = killed })
+	o = open(t, func(opt *Options) { opt.FS, opt.Dir = o.opt.FS, killed })
 	etag, entries := o.historyOf("fresh")
 	want := []expiry.HistoryEntry{{At: 1699999999000, What: expiry.Created, Policy: expiry.Policy{Default: 60, Mode: expiry.Lenient}, Kills: -1}}
 	if etag != 0 || !reflect.DeepEqual(entries, want) {

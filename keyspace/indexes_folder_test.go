@@ -76,11 +76,11 @@ func TestIndexesInAFolder(t *testing.T) {
 	o.reopen()
 	is("a compaction and a restart", "orders", full)
 
-	path := filepath.Join(t.TempDir(), "backup")
+	path := filepath.Join(newDir(o.opt.FS), "backup")
 	if err := o.Backup(path); err != nil {
 		t.Fatal(err)
 	}
-	b := &opened{t: t, clock: o.clock, opt: Options{Dir: path, Clock: o.clock, NoPurge: true}}
+	b := &opened{t: t, clock: o.clock, opt: Options{FS: o.opt.FS, Dir: path, Clock: o.clock, NoPurge: true}}
 	b.start()
 	if got := b.indexesIn("orders"); !slices.Equal(got, full) {
 		t.Errorf("the backup has the indexes %q, want %q", got, full)

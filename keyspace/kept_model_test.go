@@ -147,9 +147,9 @@ func (o *opened) kill() {
 	if err := o.Halt(); err != nil {
 		o.t.Fatal(err)
 	}
-	dir := o.t.TempDir()
+	dir := newDir(o.opt.FS)
 	o.storage.Lock() // no file comes or goes meanwhile
-	copyFolder(o.t, o.Dir(), dir)
+	copyFolder(o.t, o.opt.FS, o.Dir(), dir)
 	o.storage.Unlock()
 	o.stop()
 	o.opt.Dir = dir

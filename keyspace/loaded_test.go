@@ -22,8 +22,8 @@ func TestLoadedBytesAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	opt := o.opt
-	opt.Dir = t.TempDir()
-	copyFolder(t, o.Dir(), opt.Dir)
+	opt.Dir = newDir(o.opt.FS)
+	copyFolder(t, o.opt.FS, o.Dir(), opt.Dir)
 	again := &opened{t: t, clock: o.clock, opt: opt}
 	loaded.Store(0)
 	again.start()

@@ -27,10 +27,10 @@ func TestBackupOfALog(t *testing.T) {
 	o.put("carts", "dead", `{"text":"canary-2-"}`, expiry.Inherit)
 	o.clock.Advance(10 * time.Second)
 	dir := o.backUp()
-	if left := canaries(t, dir); left["canary-1-"] == nil || left["canary-2-"] != nil {
+	if left := canaries(t, o.opt.FS, dir); left["canary-1-"] == nil || left["canary-2-"] != nil {
 		t.Errorf("a backup has %v", left)
 	}
-	there := open(t, func(opt *Options) { opt.Dir, opt.Clock = dir, o.opt.Clock })
+	there := open(t, func(opt *Options) { opt.FS, opt.Dir, opt.Clock = o.opt.FS, dir, o.opt.Clock })
 	if got := there.logged("orders"); !slices.Equal(idsOf(got), []string{"logged"}) || !reflect.DeepEqual(got, o.logged("orders")) {
 		t.Errorf("the log of the backup has %+v", got)
 	}
@@ -56,7 +56,7 @@ func TestErasureOfEntries(t *testing.T) {
 	}
 	var c storage.Cadence
 	o.pass(&c, 15*time.Minute)
-	if left, copied := canaries(t, o.opt.Dir), canaries(t, o.backUp()); len(left) != 4 || len(copied) != 4 {
+	if left, copied := canaries(t, o.opt.FS, o.opt.Dir), canaries(t, o.opt.FS, o.backUp()); len(left) != 4 || len(copied) != 4 {
 		t.Errorf("the files hold %v, a backup %v", left, copied)
 	}
 	o.all(func(tx *Tx) {
@@ -68,11 +68,11 @@ func TestErasureOfEntries(t *testing.T) {
 	})
 	o.setLog("off", LogSettings{})
 	o.pass(&c, eraseWithin)
-	if left, copied := canaries(t, o.opt.Dir), canaries(t, o.backUp()); len(left) != 1 || len(copied) != 1 || left["canary-0-"] == nil {
+	if left, copied := canaries(t, o.opt.FS, o.opt.Dir), canaries(t, o.opt.FS, o.backUp()); len(left) != 1 || len(copied) != 1 || left["canary-0-"] == nil {
 		t.Errorf("then the files hold %v, a backup %v", left, copied)
 	}
 	o.pass(&c, 5*time.Minute+10*time.Second+eraseWithin)
-	if left, copied := canaries(t, o.opt.Dir), canaries(t, o.backUp()); len(left)+len(copied) != 0 {
+	if left, copied := canaries(t, o.opt.FS, o.opt.Dir), canaries(t, o.opt.FS, o.backUp()); len(left)+len(copied) != 0 {
 		t.Errorf("at last the files hold %v, a backup %v", left, copied)
 	}
 }

@@ -8,11 +8,11 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/keyspace/aof"
-	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/deaths"
 	"mayfly/keyspace/eviction"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/streamid"
+	"mayfly/vfs/vfstest"
 )
 
 // TestEvictionOfEntries: only volatile-ttl evicts entries of a log, from the oldest. The dead that wait for their burial are
@@ -53,9 +53,9 @@ func TestEvictionOfEntries(t *testing.T) {
 
 // TestNothingIsBuriedWhileTheDiskFails: the dead stay invisible, and are logged when writing works again.
 func TestNothingIsBuriedWhileTheDiskFails(t *testing.T) {
-	disk := aoftest.NewDisk(t)
+	disk := vfstest.New()
 	died := 0
-	o := open(t, func(opt *Options) { opt.OnDeath = func(*Container, string, LSN) { died++ } })
+	o := open(t, func(opt *Options) { opt.FS, opt.OnDeath = disk, func(*Container, string, LSN) { died++ } })
 	o.createLogged("jobs", 10)
 	o.put("jobs", "a", `{}`, expiry.Inherit)
 	o.put("jobs", "b", `{}`, expiry.Inherit)

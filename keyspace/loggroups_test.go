@@ -3,7 +3,6 @@ package keyspace
 import (
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"mayfly/keyspace/groups"
 	"mayfly/keyspace/repair"
 	"mayfly/keyspace/streamid"
+	"mayfly/vfs/vfstest"
 )
 
 // changeGroup changes a group of a container's log.
@@ -78,17 +78,18 @@ func someGroups(t *testing.T) *opened {
 
 // Groups are the same after a stop, and after a kill: a copy of the folder of a running server has them.
 func TestGroupsSurviveRestarts(t *testing.T) {
+	fsys := vfstest.NewMemory()
 	o := someGroups(t)
 	want := o.groups("jobs")
 	if n := len(want["mail"]); n != 1+2+4 {
 		t.Fatalf("the group has %d items: %q", n, want["mail"])
 	}
-	killed := filepath.Join(t.TempDir(), "killed")
-	if err := os.Mkdir(killed, 0o700); err != nil {
+	killed := filepath.Join(newDir(fsys), "killed")
+	if err := fsys.Mkdir(killed, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	copyFolder(t, o.opt.Dir, killed)
-	k := open(t, func(opt *Options) { opt.Dir = killed })
+	copyFolder(t, fsys, o.opt.Dir, killed)
+	k := open(t, func(opt *Options) { opt.FS, opt.Dir = o.opt.FS, killed })
 	if got := k.groups("jobs"); !equalGroups(got, want) {
 		t.Errorf("after a kill: %q, want %q", got, want)
 	}
@@ -204,7 +205,7 @@ func TestCheckTellsOfAnItemThatIsNotOfAGroup(t *testing.T) {
 	if err := o.Close(); err != nil {
 		t.Error(err)
 	}
-	in, err := repair.Inspect(o.opt.Dir)
+	in, err := repair.Inspect(o.opt.FS, o.opt.Dir)
 	if err != nil {
 		t.Error(err)
 	} else {
@@ -222,7 +223,7 @@ func TestCheckTellsOfAnItemThatIsNotOfAGroup(t *testing.T) {
 		ks.Close()
 		t.Error("the folder can be opened")
 	}
-	o.opt.Dir = t.TempDir() // for the end of the test
+	o.opt.Dir = newDir(o.opt.FS) // for the end of the test
 	o.start()
 }
 

@@ -169,8 +169,8 @@ func TestMissingNumbersAreGiven(t *testing.T) {
 		t.Fatal(err)
 	}
 	opt := o.opt
-	opt.Dir = t.TempDir()
-	copyFolder(t, o.Dir(), opt.Dir)
+	opt.Dir = newDir(o.opt.FS)
+	copyFolder(t, o.opt.FS, o.Dir(), opt.Dir)
 	again := &opened{t: t, clock: o.clock, opt: opt}
 	again.start()
 	defer again.stop()

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/replica"
 	"mayfly/keyspace/storage"
+	"mayfly/vfs"
 )
 
 // sameAs compares what lives on two nodes at the time of one.
@@ -393,7 +393,7 @@ func TestAbandonWithTransactions(t *testing.T) {
 				default:
 				}
 				_ = n.Save()
-				_ = n.Backup(filepath.Join(t.TempDir(), fmt.Sprint(i)))
+				_ = n.Backup(filepath.Join(newDir(n.opt.FS), fmt.Sprint(i)))
 			}
 		})
 		for writes.Load() < 500 {
@@ -401,7 +401,7 @@ func TestAbandonWithTransactions(t *testing.T) {
 		}
 		n.abandon()
 		at := n.Position()
-		files, err := journal.Files(n.dir)
+		files, err := journal.Files(n.opt.FS, n.dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -419,7 +419,7 @@ func TestAbandonWithTransactions(t *testing.T) {
 		}
 		close(stop)
 		workers.Wait()
-		if again, err := journal.Files(n.dir); err != nil || !slices.Equal(files, again) {
+		if again, err := journal.Files(n.opt.FS, n.dir); err != nil || !slices.Equal(files, again) {
 			t.Errorf("the journals have changed after Abandon: %v, %v: %v", files, again, err)
 		}
 		if round%2 == 1 && at.Index > log.last().Index {
@@ -530,32 +530,32 @@ func TestFolderOfANode(t *testing.T) {
 	n := newNode(t, log)
 	n.lead()
 	n.mustWait(n.put("a", "1"))
-	backup := filepath.Join(t.TempDir(), "backup")
+	backup := filepath.Join(newDir(n.opt.FS), "backup")
 	if err := n.Backup(backup); err != nil {
 		t.Fatal(err)
 	}
 	at := n.Position()
 	for _, dir := range []string{backup, n.dir} {
-		if tail, err := ReadReplica(dir); err != nil || tail.Position != at || string(tail.State) != "members" {
+		if tail, err := ReadReplica(n.opt.FS, dir); err != nil || tail.Position != at || string(tail.State) != "members" {
 			t.Errorf("%s is at %+v: %v", dir, tail, err)
 		}
 	}
-	if text, err := os.ReadFile(filepath.Join(backup, "format")); err != nil || !strings.Contains(string(text), "format 5\n") {
+	if text, err := vfs.ReadFile(n.opt.FS, filepath.Join(backup, "format")); err != nil || !strings.Contains(string(text), "format 5\n") {
 		t.Errorf("%s %v", text, err)
 	}
 	n.abandon()
 
-	o := &opened{t: t, clock: clock.NewManual(n.clock.Now()), opt: Options{Dir: n.dir, Clock: n.clock, NoPurge: true, noCheckpoints: true}}
+	o := &opened{t: t, clock: clock.NewManual(n.clock.Now()), opt: Options{FS: n.opt.FS, Dir: n.dir, Clock: n.clock, NoPurge: true, noCheckpoints: true}}
 	o.start()
 	if body, ok := o.get("0", "a"); !ok || body.Body != "1" || o.Position().Index != 0 {
 		t.Errorf("a is %+v, the position %+v", body, o.Position())
 	}
 	o.put("0", "alone", "{}", 0)
-	if tail, err := ReadReplica(n.dir); err != nil || tail.Index != 0 || tail.State != nil {
+	if tail, err := ReadReplica(n.opt.FS, n.dir); err != nil || tail.Index != 0 || tail.State != nil {
 		t.Errorf("opened alone the folder is at %+v: %v", tail, err)
 	}
 	o.stop()
-	if tail, err := ReadReplica(n.dir); err != nil || tail.Index != 0 || tail.State != nil {
+	if tail, err := ReadReplica(n.opt.FS, n.dir); err != nil || tail.Index != 0 || tail.State != nil {
 		t.Errorf("closed alone the folder is at %+v: %v", tail, err)
 	}
 	n.open()
@@ -583,7 +583,7 @@ func TestFolderOfANode(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
-	if tail, err := ReadReplica(backup); err != nil || tail.Position != again.last() {
+	if tail, err := ReadReplica(n.opt.FS, backup); err != nil || tail.Position != again.last() {
 		t.Errorf("the new cluster is at %+v: %v", tail, err)
 	}
 }
@@ -594,13 +594,13 @@ func TestSingleFolderJoins(t *testing.T) {
 	o.putFor("0", "a", 5)
 	o.clock.Advance(3 * time.Second)
 	o.lives("0", "a") // a reply shows the time
-	dir := t.TempDir()
+	dir := newDir(o.opt.FS)
 	if err := o.Backup(filepath.Join(dir, "b")); err != nil {
 		t.Fatal(err)
 	}
 	log := newFakeLog()
 	n := &node{t: t, log: log, clock: clock.NewManual(1), dir: filepath.Join(dir, "b")} // a clock that is behind by years
-	n.opt = Options{Dir: n.dir, Clock: n.clock, NoPurge: true, noCheckpoints: true, noSweeps: true}
+	n.opt = Options{FS: o.opt.FS, Dir: n.dir, Clock: n.clock, NoPurge: true, noCheckpoints: true, noSweeps: true}
 	n.open()
 	if n.Position().Index != 0 || n.Now() < epoch+3000 {
 		t.Errorf("it opens at %+v, at %d", n.Position(), n.Now())
@@ -631,12 +631,12 @@ func TestScrubOfANode(t *testing.T) {
 		at := n.Position()
 		files := n.journal.Files()
 		path := files[len(files)-1].Path
-		text, err := os.ReadFile(path)
+		text, err := vfs.ReadFile(n.opt.FS, path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		text[len(text)/2] ^= 1
-		if err := os.WriteFile(path, text, 0o600); err != nil {
+		if err := writeFile(n.opt.FS, path, text); err != nil {
 			t.Fatal(err)
 		}
 		if err := n.storage.Scrub.Scrub(nil); err != nil {

@@ -106,14 +106,14 @@ func TestRollback(t *testing.T) {
 				t.Fatal(err)
 			}
 			if random.IntN(5) == 0 { // as after a kill: nothing of it was journalled
-				left := t.TempDir()
+				left := newDir(o.opt.FS)
 				if err := o.journal.CommitAll(); err != nil {
 					t.Fatal(err)
 				}
 				o.storage.Lock() // no checkpoint removes a journal meanwhile
-				copyFolder(t, o.opt.Dir, left)
+				copyFolder(t, o.opt.FS, o.opt.Dir, left)
 				o.storage.Unlock()
-				ks, err := Open(Options{Dir: left, Clock: clock.NewManual(o.clock.Now()), NoPurge: true})
+				ks, err := Open(Options{FS: o.opt.FS, Dir: left, Clock: clock.NewManual(o.clock.Now()), NoPurge: true})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -269,11 +269,11 @@ func TestFoundDeadAfterWrite(t *testing.T) {
 				tx.SetPolicy(c, expiry.Forever, expiry.Strict)
 				find(tx, c)
 			})
-			left := t.TempDir()
+			left := newDir(o.opt.FS)
 			o.storage.Lock() // no checkpoint removes a journal meanwhile
-			copyFolder(t, o.opt.Dir, left)
+			copyFolder(t, o.opt.FS, o.opt.Dir, left)
 			o.storage.Unlock()
-			ks, err := Open(Options{Dir: left, Clock: clock.NewManual(o.clock.Now()), NoPurge: true})
+			ks, err := Open(Options{FS: o.opt.FS, Dir: left, Clock: clock.NewManual(o.clock.Now()), NoPurge: true})
 			if err != nil {
 				t.Fatal(err)
 			}

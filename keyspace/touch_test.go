@@ -63,9 +63,9 @@ func TestTouchJournalsNoBody(t *testing.T) {
 		if err := o.journal.CommitAll(); err != nil {
 			t.Fatal(err)
 		}
-		dir := t.TempDir()
+		dir := newDir(o.opt.FS)
 		o.storage.Lock()
-		copyFolder(t, o.opt.Dir, dir)
+		copyFolder(t, o.opt.FS, o.opt.Dir, dir)
 		o.storage.Unlock()
 		opt := o.opt
 		opt.Dir = dir

@@ -162,7 +162,7 @@ func TestDropLeavesTheStores(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range o.partitions {
-		if got := storedItems(t, o.storage.Store(p.Number)); len(got) > 0 {
+		if got := storedItems(t, o.opt.FS, o.storage.Store(p.Number)); len(got) > 0 {
 			t.Errorf("partition %d holds %v", p.Number, got)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"mayfly/expiry"
 	"mayfly/keyspace"
 	"mayfly/keyspace/repair"
+	"mayfly/vfs"
 
 	"github.com/tidwall/buntdb"
 )
@@ -523,7 +524,7 @@ func TestInterruptedExport(t *testing.T) {
 	err := createWhole(h.path("all.db"), func(f *os.File) error {
 		return exportDatabase(f, func(s sink) error {
 			n := 0
-			err := repair.Read(h.path("data"), h.clock, s.container, func(container, id string, it keyspace.Item) error {
+			err := repair.Read(vfs.OS, h.path("data"), h.clock, s.container, func(container, id string, it keyspace.Item) error {
 				if n++; n > 50 {
 					return killed
 				}
