@@ -16,6 +16,7 @@ import (
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/replica"
 	"mayfly/keyspace/streamid"
+	"mayfly/test/drill"
 	"mayfly/vfs"
 	"mayfly/vfs/vfstest"
 )
@@ -223,7 +224,10 @@ func (ks *Keyspace) describeTable(c *Container, n int, t *table, now int64, add 
 
 // TestApplyUndoModel: a follower of a leader that takes the steps of TestUndoModel is what the leader is.
 func TestApplyUndoModel(t *testing.T) {
-	for seed := range uint64(40) {
+	t.Parallel()
+	first := drill.Seed(t)
+	for n := range drill.Pick[uint64](3, 8, 200) {
+		seed := first + n
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			m := &undoModel{
 				opened: open(t, func(o *Options) { o.Partitions = 2; o.noCheckpoints = true }), random: rand.New(rand.NewPCG(seed, 12)),
@@ -270,6 +274,7 @@ func TestApplyUndoModel(t *testing.T) {
 // TestApplyUndoAfterRestart: a follower that has started while a container with an index was set aside has its index once
 // the leader brings it back.
 func TestApplyUndoAfterRestart(t *testing.T) {
+	t.Parallel()
 	log := newFakeLog()
 	leader, follower := newNode(t, log), newNode(t, log)
 	leader.lead()

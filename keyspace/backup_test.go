@@ -22,6 +22,7 @@ import (
 // TestBackupIsOneMoment backs up while pairs of items in different partitions are written together.
 // No backup may have half a pair, or lack a change that was committed before it began.
 func TestBackupIsOneMoment(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	stop := make(chan struct{})
 	var writers sync.WaitGroup
@@ -71,6 +72,7 @@ func TestBackupIsOneMoment(t *testing.T) {
 }
 
 func TestBackupRefusesAndLeavesNothing(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	taken := newDir(o.opt.FS)
 	if err := o.Backup(taken); err == nil {
@@ -87,6 +89,7 @@ func TestBackupRefusesAndLeavesNothing(t *testing.T) {
 
 // A backup that rests for hours ends with its context, and leaves nothing.
 func TestBackupEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.put("0", "a", `"`+strings.Repeat("x", 2*store.StepBytes)+`"`, expiry.Inherit)
 	o.storage.Lock()
@@ -115,6 +118,7 @@ func TestBackupEndsWithItsContext(t *testing.T) {
 }
 
 func TestSave(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.put("0", "a", "{}", expiry.Inherit)
 	o.clock.Raise(epoch + 5000)
@@ -124,6 +128,7 @@ func TestSave(t *testing.T) {
 }
 
 func TestSaveInBackground(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.put("0", "a", "{}", expiry.Inherit)
 	o.clock.Raise(epoch + 5000)
@@ -144,6 +149,7 @@ func TestSaveInBackground(t *testing.T) {
 // Checkpoints and compactions continue during a backup to a slow disk, so the journal stays small. The backup is still
 // the state at its beginning.
 func TestBackupToASlowDiskDelaysNothing(t *testing.T) {
+	t.Parallel()
 	disk, path := vfstest.New(), "/backup"
 	begun, resume := make(chan struct{}), make(chan struct{})
 	var once sync.Once

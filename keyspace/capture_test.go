@@ -301,6 +301,7 @@ func (h *history) checkStores() {
 
 // TestCaptureEnds: a capture ends, however much is written between its pieces.
 func TestCaptureEnds(t *testing.T) {
+	t.Parallel()
 	o := open(t, func(opt *Options) { opt.Partitions = 1 })
 	written, captured := 0, 0
 	write := func(n int) {

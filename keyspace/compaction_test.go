@@ -60,6 +60,7 @@ func namesIn(t *testing.T, fsys vfs.FS, dir string) (names []string) {
 
 // The live bytes are exact, before and after a compaction.
 func TestLiveBytesAreCounted(t *testing.T) {
+	t.Parallel()
 	o := open(t, func(opt *Options) { opt.Partitions = 2 })
 	for i := range 200 {
 		o.put("0", fmt.Sprint(i), `{"x":"`+strings.Repeat("x", i*i)+`"}`, expiry.Inherit)
@@ -104,6 +105,7 @@ func TestLiveBytesAreCounted(t *testing.T) {
 
 // A checkpoint that is repeated on a full disk does not take more of it each time.
 func TestCheckpointsThatFailLeaveNothing(t *testing.T) {
+	t.Parallel()
 	disk := vfstest.New()
 	o := open(t, func(opt *Options) { opt.FS, opt.Partitions = disk, 4 })
 	last := o.storage.Store(3)
@@ -156,6 +158,7 @@ func TestCheckpointsThatFailLeaveNothing(t *testing.T) {
 
 // Writes are refused at once, not only after the next checkpoint.
 func TestCompactThatFailsAtItsEndRefusesWrites(t *testing.T) {
+	t.Parallel()
 	disk, folders := vfstest.New(), 0
 	var failing atomic.Bool
 	disk.OnSync = func(f vfs.File) error {
@@ -187,6 +190,7 @@ func TestCompactThatFailsAtItsEndRefusesWrites(t *testing.T) {
 
 // A store that cannot be used any more refuses writes, and its changes are captured once.
 func TestBrokenStoreRefusesWrites(t *testing.T) {
+	t.Parallel()
 	disk := vfstest.New()
 	opt := Options{FS: disk, Dir: vfstest.Dir, Clock: clock.NewManual(epoch), NoPurge: true}
 	var failing atomic.Pointer[string] // path
@@ -239,6 +243,7 @@ func TestBrokenStoreRefusesWrites(t *testing.T) {
 // TestStoresStayNearTheirLiveSize: a steady workload of dying documents, compacted by itself, keeps the
 // stores near their live size.
 func TestStoresStayNearTheirLiveSize(t *testing.T) {
+	t.Parallel()
 	o := open(t, func(opt *Options) { opt.Partitions = 2 })
 	o.SetCompaction(Compaction{Percentage: 100, MinSize: 1 << 10})
 	largest := 0.0
@@ -268,6 +273,7 @@ func TestStoresStayNearTheirLiveSize(t *testing.T) {
 }
 
 func TestCompactOnRequest(t *testing.T) {
+	t.Parallel()
 	o := open(t, func(opt *Options) { opt.Partitions = 2 })
 	for range 3 {
 		for i := range 50 {
@@ -285,6 +291,7 @@ func TestCompactOnRequest(t *testing.T) {
 
 // Checkpoints run between the compactions of many large stores, so that the journal does not grow.
 func TestCheckpointsBetweenCompactions(t *testing.T) {
+	t.Parallel()
 	o := open(t, func(opt *Options) { opt.Partitions = 4 })
 	for range 2 {
 		for n := range 100 {
@@ -305,6 +312,7 @@ func TestCheckpointsBetweenCompactions(t *testing.T) {
 
 // A set that is in the store twice, as after a crash that left the journal of a checkpoint, is copied once.
 func TestCompactCopiesDuplicatesOnce(t *testing.T) {
+	t.Parallel()
 	o := open(t, func(opt *Options) { opt.Partitions = 1 })
 	for i := range 300 {
 		o.put("0", fmt.Sprint(i), "{}", expiry.Inherit)
@@ -332,6 +340,7 @@ func TestCompactCopiesDuplicatesOnce(t *testing.T) {
 
 // If the file lacks an item that is marked as stored, the compaction keeps the file.
 func TestCompactRefusesAFileThatLacksAnItem(t *testing.T) {
+	t.Parallel()
 	o := open(t, func(opt *Options) { opt.Partitions = 1 })
 	for i := range 1000 {
 		o.put("0", fmt.Sprint(i), "{}", expiry.Inherit)
@@ -363,6 +372,7 @@ func TestCompactRefusesAFileThatLacksAnItem(t *testing.T) {
 
 // The old file stays until the journal has the changes that overwrite its items.
 func TestCompactWaitsForTheJournal(t *testing.T) {
+	t.Parallel()
 	o := open(t, func(opt *Options) { opt.Partitions = 1 })
 	o.put("0", "a", "{}", expiry.Inherit)
 	if err := o.Save(); err != nil {

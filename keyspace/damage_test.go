@@ -91,6 +91,7 @@ func (o *opened) newestJournal() string {
 
 // Every file of a running keyspace is damaged in turn: a scrub finds that, the file is written anew, and nothing is lost.
 func TestScrubRepairs(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{"flip", "cut", "remove"} {
 		o, log := spoilable(t)
 		state := o.dump()
@@ -142,6 +143,7 @@ func TestScrubRepairs(t *testing.T) {
 
 // A finished journal that a checkpoint has not removed yet, and an empty one, are replaced too.
 func TestScrubRepairsJournals(t *testing.T) {
+	t.Parallel()
 	o, _ := spoilable(t)
 	state := o.dump()
 	finished := o.newestJournal()
@@ -165,6 +167,7 @@ func TestScrubRepairsJournals(t *testing.T) {
 
 // Items are written, deleted and dropped while stores are written anew.
 func TestRepairsUnderLoad(t *testing.T) {
+	t.Parallel()
 	o, _ := spoilable(t)
 	o.storage.Lock()
 	o.storage.Options.Piece = 1
@@ -216,6 +219,7 @@ func TestRepairsUnderLoad(t *testing.T) {
 
 // A backup of damaged files repairs them first, and is sound.
 func TestBackupOfDamagedFiles(t *testing.T) {
+	t.Parallel()
 	o, log := spoilable(t)
 	state := o.dump()
 	o.flip(datadir.PartitionName(1), func(size int) int { return size / 3 })
@@ -236,6 +240,7 @@ func TestBackupOfDamagedFiles(t *testing.T) {
 
 // A compaction that finds damage has the file written anew.
 func TestCompactionOfADamagedStore(t *testing.T) {
+	t.Parallel()
 	o, _ := spoilable(t)
 	state := o.dump()
 	o.flip(datadir.PartitionName(1), func(size int) int { return size / 2 })
@@ -248,6 +253,7 @@ func TestCompactionOfADamagedStore(t *testing.T) {
 
 // If a file cannot be written anew, that is told until it can; a stop tries once more.
 func TestRepairThatFails(t *testing.T) {
+	t.Parallel()
 	disk := vfstest.New()
 	o, log := spoilable(t, func(opt *Options) { opt.FS = disk })
 	state := o.dump()

@@ -21,6 +21,7 @@ import (
 	"mayfly/keyspace/storage"
 	"mayfly/keyspace/store"
 	"mayfly/keyspace/undo"
+	"mayfly/test/drill"
 	"mayfly/vfs"
 	"mayfly/vfs/vfstest"
 
@@ -77,6 +78,7 @@ func (o *opened) backUp() string {
 // Without erase-within, dead text leaves a small folder within minutes, and a backup at once. Then an idle server writes
 // nothing more.
 func TestDeadTextLeavesASmallFolder(t *testing.T) {
+	t.Parallel()
 	disk := vfstest.New()
 	o := open(t, byHand, func(opt *Options) { opt.FS = disk })
 	var c storage.Cadence
@@ -117,6 +119,7 @@ func TestDeadTextLeavesASmallFolder(t *testing.T) {
 
 // Overwritten text leaves the folder without any delete.
 func TestOverwrittenTextLeavesTheFolder(t *testing.T) {
+	t.Parallel()
 	o := open(t, byHand)
 	var c storage.Cadence
 	for n := range 2 {
@@ -131,6 +134,7 @@ func TestOverwrittenTextLeavesTheFolder(t *testing.T) {
 
 // A server that only adds items is not compacted because of age: its stores have no waste.
 func TestStoresWithoutWasteAreNotCompacted(t *testing.T) {
+	t.Parallel()
 	o := open(t, byHand)
 	var c storage.Cadence
 	o.SetEraseWithin(eraseWithin)
@@ -369,14 +373,12 @@ func (d *eraseDrill) check(what, dir string, went map[string]int64, before int64
 // whatever restarts, kills, torn ends and holds come between, or that long after they cannot be brought back any more. A
 // backup has none that was gone when it began.
 func TestEraseWithin(t *testing.T) {
-	windows := []int64{0, 300, 0, 60}
-	if testing.Short() {
-		windows = windows[:2]
-	}
+	t.Parallel()
+	windows := drill.Pick([]int64{300}, []int64{0, 60}, []int64{0, 300, 0, 60, 0, 300, 60, 600})
 	for round, window := range windows {
-		seed := rand.Uint64()
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
-			t.Logf("seed %d", seed)
+			t.Parallel()
+			seed := drill.Seed(t)
 			d := &eraseDrill{r: rand.New(rand.NewPCG(seed, 0)), window: window,
 				held: map[place]string{}, names: map[string]string{}, since: map[string]int64{}, stays: map[string]int64{}, of: map[string]string{}}
 			disk := vfstest.New()
@@ -420,6 +422,7 @@ func TestEraseWithin(t *testing.T) {
 
 // Ends that a start has cut off, and the files of a repair, leave the folder too.
 func TestFilesKeptAsideAreErased(t *testing.T) {
+	t.Parallel()
 	disk := vfstest.NewMemory()
 	o := open(t, byHand, func(opt *Options) { opt.FS = disk })
 	var c storage.Cadence
@@ -449,6 +452,7 @@ func TestFilesKeptAsideAreErased(t *testing.T) {
 // A compaction that fails is repeated each minute, not each second. Waste that is older than erase-within is told once, and
 // once more when it is gone.
 func TestLateErasureIsTold(t *testing.T) {
+	t.Parallel()
 	var log lockedBuffer
 	o := open(t, byHand, func(opt *Options) { opt.Partitions, opt.Log = 1, zerolog.New(&log) })
 	o.SetEraseWithin(eraseWithin)
@@ -484,6 +488,7 @@ func TestLateErasureIsTold(t *testing.T) {
 
 // A store that is damaged is written anew from memory, without its waste.
 func TestWasteInADamagedStore(t *testing.T) {
+	t.Parallel()
 	o := open(t, byHand, func(opt *Options) { opt.Partitions = 1 })
 	o.put("0", "gone", `{"text":"canary-1-"}`, expiry.Inherit)
 	o.put("0", "lives", `{"text":"canary-2-"}`, expiry.Inherit)
@@ -502,6 +507,7 @@ func TestWasteInADamagedStore(t *testing.T) {
 
 // What an undo can bring back is not gone: it is in the files, and in a backup. It leaves the folder in time after that.
 func TestErasureWaitsForWindows(t *testing.T) {
+	t.Parallel()
 	o := open(t, byHand)
 	o.SetEraseWithin(eraseWithin)
 	if err := o.SetUndoWindow(1800); err != nil {
@@ -528,6 +534,7 @@ func TestErasureWaitsForWindows(t *testing.T) {
 
 // A backup leaves out what has died in a container that was flushed or dropped, and what a former rule keeps is in it.
 func TestBackupOfWhatIsSetAside(t *testing.T) {
+	t.Parallel()
 	for _, drop := range []bool{false, true} {
 		o := open(t, byHand)
 		if err := o.SetUndoWindow(3600); err != nil {

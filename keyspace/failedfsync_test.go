@@ -46,6 +46,7 @@ func images(disk *vfstest.Memory, r *rand.Rand) (images []*vfstest.Memory) {
 // A failed fsync leaves data that can be read but will never be on disk. A restart brings them there before it serves
 // them: every fsync of a life fails once, and of the start after that another one. Then the power is cut.
 func TestFailedFsyncIsNotForgotten(t *testing.T) {
+	t.Parallel()
 	r := drill.Rand(t)
 	byFile := make(map[string]int) // failed fsyncs
 	for n, name := 1, "first"; name != ""; n++ {
@@ -155,6 +156,7 @@ func readAll(ks *Keyspace) map[string]string {
 
 // A copy whose fsync fails is not reported as whole, and leaves nothing in the way of the next one.
 func TestCopyWithAFailedFsync(t *testing.T) {
+	t.Parallel()
 	l := newLived(t, 24)
 	disk := l.fs
 	o := &opened{t: t, clock: clock.NewManual(epoch + 28_000)}

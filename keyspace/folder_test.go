@@ -19,6 +19,7 @@ import (
 
 // A start that cuts off ends removes the oldest of the earlier ones.
 func TestStartsBoundTornEnds(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.put("0", "a", "{}", expiry.Inherit)
 	o.stop()
@@ -41,6 +42,7 @@ func TestStartsBoundTornEnds(t *testing.T) {
 
 // Half a backup is not mistaken for a data folder, neither by a server nor by the tools.
 func TestUnfinishedFoldersAreNotUsed(t *testing.T) {
+	t.Parallel()
 	l := newLived(t, 11)
 	if err := writeFile(l.fs, filepath.Join(l.dir, "UNFINISHED"), nil); err != nil {
 		t.Fatal(err)
@@ -56,6 +58,7 @@ func TestUnfinishedFoldersAreNotUsed(t *testing.T) {
 
 // The next backup to the same path removes the remains of a crash, but nothing else.
 func TestBackupBesideExistingFiles(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	want := o.put("0", "a", "{}", expiry.Inherit)
 	for _, test := range []struct {

@@ -49,6 +49,7 @@ type fullDrill struct {
 
 // TestFullDiskDrill: a server survives a full disk, injected at any write, in every way it may go on.
 func TestFullDiskDrill(t *testing.T) {
+	t.Parallel()
 	images, torn, full, freed, refused := 0, 0, 0, 0, 0
 	for seed := range fullDisks() {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -274,6 +275,7 @@ func (o *opened) flush(container string) {
 
 // TestJournalFitsIntoTheReserve: a checkpoint is due before it needs more room than the reserve has.
 func TestJournalFitsIntoTheReserve(t *testing.T) {
+	t.Parallel()
 	o := open(t, func(opt *Options) { opt.Reserve, opt.Log = 100<<10, zerolog.Nop() })
 	if got := o.journal.Limit(); got != 50<<10 {
 		t.Errorf("a checkpoint is due at %d bytes", got)
@@ -315,6 +317,7 @@ func (o *opened) fill(name string, n int) {
 // TestFlushAfterFailedCheckpoint: what a failed checkpoint has captured, and a flush has removed since, does not keep a full
 // disk from getting room.
 func TestFlushAfterFailedCheckpoint(t *testing.T) {
+	t.Parallel()
 	o, disk := openOnSmallDisk(t, Options{Partitions: 2, Reserve: 256 << 10, noCheckpoints: true})
 	o.fill("stored-", 600)
 	if err := o.Save(); err != nil {
@@ -338,6 +341,7 @@ func TestFlushAfterFailedCheckpoint(t *testing.T) {
 // TestDeletesOfTheLastRoom: when another program has taken the reserve but for its last part, no checkpoint that cannot
 // end takes that from the commands that free space.
 func TestDeletesOfTheLastRoom(t *testing.T) {
+	t.Parallel()
 	o, disk := openOnSmallDisk(t, Options{Partitions: 16, Reserve: 512 << 10})
 	o.fill("stored-", 600)
 	if err := o.Save(); err != nil {

@@ -43,6 +43,7 @@ func (o *opened) createIndex(container string, geo bool, paths ...string) {
 // TestIndexesInAFolder: definitions of indexes stay over restarts, checkpoints, compactions, backups, FLUSHDB and SWAPDB,
 // and the trees are there at the start.
 func TestIndexesInAFolder(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.policy("orders", expiry.Forever)
 	o.policy("other", expiry.Forever)
@@ -115,6 +116,7 @@ func TestIndexesInAFolder(t *testing.T) {
 
 // TestIndexesOfAside: what was flushed or dropped has its indexes again after a restart too.
 func TestIndexesOfAside(t *testing.T) {
+	t.Parallel()
 	for _, as := range []string{"", "before"} {
 		o := open(t)
 		if err := o.SetUndoWindow(100); err != nil {

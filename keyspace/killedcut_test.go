@@ -12,6 +12,7 @@ import (
 // before names of its own. The server is killed before each fsync of a life, and the power is cut before each fsync of
 // the start after it. Any of the new names may be left.
 func TestPowerCutAfterAKill(t *testing.T) {
+	t.Parallel()
 	kills, images := 0, 0
 	disk := vfstest.NewMemory()
 	opt := Options{FS: disk, Dir: vfstest.Dir, preallocate: 20_000, Partitions: 1, Fsync: Always, Clock: clock.NewManual(epoch), NoPurge: true}

@@ -10,6 +10,7 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
+	"mayfly/test/drill"
 	"mayfly/vfs"
 	"mayfly/vfs/vfstest"
 )
@@ -18,12 +19,11 @@ import (
 // runs, some of which end by a kill. Time must never run backwards nor stop. Items that have died by
 // any rule at any moment must never come back, and all others must be there.
 func TestClockSteps(t *testing.T) {
+	t.Parallel()
 	fsys := vfstest.NewMemory()
-	drills := uint64(10)
-	if testing.Short() {
-		drills = 3
-	}
-	for seed := range drills {
+	first := drill.Seed(t)
+	for n := range drill.Pick[uint64](2, 4, 100) {
+		seed := first + n
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			d := &clockDrill{t: t, r: rand.New(rand.NewPCG(seed, 6)), fs: fsys, dir: newDir(fsys), machine: &steppedMachine{wall: epoch * int64(time.Millisecond)}}
 			d.play()
@@ -199,6 +199,7 @@ func (w *clockWorld) kill(back time.Duration) {
 // An item that a reply has shown to be dead stays dead after a kill. The wall clock may be set back a little before
 // the next start, and no command may have run for long.
 func TestDeadStaysDeadAfterAKill(t *testing.T) {
+	t.Parallel()
 	for _, back := range []time.Duration{time.Millisecond, 500 * time.Millisecond, 999 * time.Millisecond, time.Second, time.Hour} {
 		for _, idle := range []time.Duration{0, time.Hour} {
 			w := openOnMachine(t)
@@ -233,6 +234,7 @@ func TestDeadStaysDeadAfterAKill(t *testing.T) {
 
 // The lease of the clock survives a checkpoint, which removes the journal that held it.
 func TestLeaseSurvivesACheckpoint(t *testing.T) {
+	t.Parallel()
 	w := openOnMachine(t)
 	w.machine.pass(time.Hour)
 	w.lives("0", "any")
@@ -252,6 +254,7 @@ func TestLeaseSurvivesACheckpoint(t *testing.T) {
 
 // Restarts do not set the clock forward, after a kill or in good order.
 func TestClockDoesNotDrift(t *testing.T) {
+	t.Parallel()
 	w := openOnMachine(t)
 	for n := range 20 {
 		w.machine.pass(time.Minute)
@@ -292,6 +295,7 @@ func TestClockDoesNotDrift(t *testing.T) {
 // A reply that shows a later time than the lease waits until the extension is committed, whichever transaction extended
 // it. There is at most one extension a second.
 func TestRepliesWaitForTheLease(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	if err := o.Wait(o.journal.Last()); err != nil {
 		t.Fatal(err)
@@ -333,6 +337,7 @@ func TestRepliesWaitForTheLease(t *testing.T) {
 
 // A report of a death waits until the lease covers its time.
 func TestReportsOfDeathsWaitForTheLease(t *testing.T) {
+	t.Parallel()
 	var news LSN
 	o := open(t, func(opt *Options) {
 		opt.OnDeath = func(_ *Container, _ string, written LSN) { news = written }
@@ -352,6 +357,7 @@ func TestReportsOfDeathsWaitForTheLease(t *testing.T) {
 
 // While writes are refused the lease cannot be extended, and reads continue.
 func TestReadsContinueWithoutALease(t *testing.T) {
+	t.Parallel()
 	disk := vfstest.New()
 	w := openOnMachine(t, func(opt *Options) { opt.FS, opt.preallocate = disk, -1 }) // so that writes extend the file
 	w.put("0", "a", "{}", expiry.Never)

@@ -9,6 +9,7 @@ import (
 
 // TestLoadedItemsAreThoseInMemory: what a journal overwrites, deletes or drops is not counted as loaded.
 func TestLoadedItemsAreThoseInMemory(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.policy("c", expiry.Forever)
 	o.policy("dropped", expiry.Forever)

@@ -10,6 +10,7 @@ import (
 
 // TestLoadedBytesAreCounted: the bytes of the stores and of the journals count.
 func TestLoadedBytesAreCounted(t *testing.T) {
+	t.Parallel()
 	var loaded atomic.Int64
 	o := open(t, func(opt *Options) { opt.Partitions, opt.Loaded = 1, &loaded })
 	body := strings.Repeat("x", 3<<20)

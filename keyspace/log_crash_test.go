@@ -16,6 +16,7 @@ import (
 // TestCrashesLogEachDeathOnce: the server is killed, or the power is cut, at any fsync beside burials, checkpoints and
 // compactions. Each item whose write was committed then lives or is logged, once. This holds with the policy Always.
 func TestCrashesLogEachDeathOnce(t *testing.T) {
+	t.Parallel()
 	r := drill.Rand(t)
 	manual := clock.NewManual(epoch)
 	disk := vfstest.NewMemory()

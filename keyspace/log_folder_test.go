@@ -13,10 +13,12 @@ import (
 	"mayfly/keyspace/deaths"
 	"mayfly/keyspace/storage"
 	"mayfly/keyspace/streamid"
+	"mayfly/test/drill"
 )
 
 // A backup has the log, and the dead whose death is not logged yet: the server that starts on it logs them.
 func TestBackupOfALog(t *testing.T) {
+	t.Parallel()
 	o := open(t, byHand)
 	o.createLogged("orders", 10)
 	o.policy("carts", 10)
@@ -47,6 +49,7 @@ func TestBackupOfALog(t *testing.T) {
 // The log is in the files as long as it keeps an entry. Then the body leaves the folder within erase-within, as one does that
 // is deleted from the log, or whose log is switched off.
 func TestErasureOfEntries(t *testing.T) {
+	t.Parallel()
 	o := open(t, byHand)
 	o.SetEraseWithin(eraseWithin)
 	for n, name := range []string{"aged", "deleted", "trimmed", "off", "without bodies"} {
@@ -79,8 +82,8 @@ func TestErasureOfEntries(t *testing.T) {
 
 // A log survives checkpoints, compactions and restarts in any order: its entries with their order, its state, and its ids.
 func TestLogsInFiles(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	t.Parallel()
+	seed := drill.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 0))
 	o := open(t, byHand, func(opt *Options) { opt.Partitions = 5 })
 	o.createLogged("orders", 10)
@@ -132,6 +135,7 @@ func TestLogsInFiles(t *testing.T) {
 
 // The record of a log names the container to which it belongs, also after changes of its number, on disk too.
 func TestRecordsOfLogsNameTheirContainers(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	for _, name := range []string{"a", "b"} {
 		o.createLogged(name, 10)

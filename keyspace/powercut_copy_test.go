@@ -113,6 +113,7 @@ func holds(t *testing.T, fsys vfs.FS, dir string, want map[place]Item) error {
 }
 
 func TestPowerCutDuringABackup(t *testing.T) {
+	t.Parallel()
 	d := &copyDrill{t: t, r: drill.Rand(t)}
 	l := newLived(t, 21)
 	clock := clock.NewManual(epoch + 28_000)
@@ -138,6 +139,7 @@ func TestPowerCutDuringABackup(t *testing.T) {
 }
 
 func TestPowerCutDuringARepair(t *testing.T) {
+	t.Parallel()
 	d := &copyDrill{t: t, r: drill.Rand(t)}
 	l := newLived(t, 22)
 	l.flip(datadir.PartitionName(1))
@@ -190,6 +192,7 @@ func (l *lived) flip(name string) {
 
 // An import that a power cut has interrupted is repeated. The result is that of an uninterrupted one.
 func TestPowerCutDuringAnImport(t *testing.T) {
+	t.Parallel()
 	r := drill.Rand(t)
 	l := newLived(t, 23)
 	now := clock.NewManual(epoch + 28_000)

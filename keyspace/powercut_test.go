@@ -25,7 +25,7 @@ import (
 )
 
 // powerCuts is at how many fsyncs the drills cut the power, for each policy.
-func powerCuts() int { return drill.Pick(15, 40, 2000) }
+func powerCuts() int { return drill.Pick(30, 60, 5000) }
 
 // TestPowerCut cuts the power at each fsync while several goroutines write, change rules, drop and exchange containers,
 // and others make checkpoints, compact and purge. It then opens three images of the disk. They have only the bytes that
@@ -40,6 +40,7 @@ func powerCuts() int { return drill.Pick(15, 40, 2000) }
 //     always all, at everysec those that were forced to disk. Others may be logged anew, with the same etag.
 //   - At always the time is no earlier than any reply has shown, although the wall clock has been set back.
 func TestPowerCut(t *testing.T) {
+	t.Parallel()
 	for _, policy := range []struct {
 		name    string
 		fsync   Fsync
@@ -54,7 +55,7 @@ func TestPowerCut(t *testing.T) {
 			}
 			t.Logf("%d power cuts at an fsync, %d of them while starting, %d after a failed fsync; %d folders opened, %d of them with zeros behind the journal; up to %d deaths, of which %d had been read",
 				d.cuts+d.again, d.again, d.failed, d.images, d.preallocated, d.deaths, d.seen)
-			if d.deaths == 0 || d.seen == 0 && powerCuts() >= 200 {
+			if powerCuts() >= 60 && d.deaths == 0 || d.seen == 0 && powerCuts() >= 1000 {
 				t.Error("nothing has died, or was read in the log")
 			}
 			if d.preallocated == 0 && (policy.fsync == Always || policy.changes) {

@@ -32,6 +32,7 @@ func endsInZeros(t *testing.T, fsys vfs.FS, dir string) bool {
 
 // After a kill the journal with its preallocated zeros is whole: neither a start nor the tools find a torn end.
 func TestPreallocatedZerosAfterAKill(t *testing.T) {
+	t.Parallel()
 	o := open(t, func(opt *Options) { opt.Partitions, opt.Fsync = 3, Always })
 	o.put("0", "a", `{"n":1}`, expiry.Inherit)
 	o.put("0", "b", `{"n":2}`, expiry.Inherit)
@@ -62,6 +63,7 @@ func TestPreallocatedZerosAfterAKill(t *testing.T) {
 
 // A backup has no preallocated zeros.
 func TestPreallocatedZerosAreNotInABackup(t *testing.T) {
+	t.Parallel()
 	o := open(t, func(opt *Options) { opt.Partitions, opt.Fsync = 3, Always })
 	o.put("0", "a", `{"n":1}`, expiry.Inherit)
 	if !endsInZeros(t, o.opt.FS, o.Dir()) {

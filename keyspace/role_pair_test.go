@@ -45,6 +45,7 @@ func (n *node) catalogue(f func(tx *Tx)) LSN {
 // TestLeadersFollowEachOther: etags and time ascend across leaders whose machines' clocks differ by an hour, and nothing dead
 // lives again.
 func TestLeadersFollowEachOther(t *testing.T) {
+	t.Parallel()
 	log := newFakeLog()
 	nodes := []*node{newNode(t, log), newNode(t, log), newNode(t, log)}
 	nodes[1].clock.Advance(time.Hour)
@@ -99,6 +100,7 @@ func TestLeadersFollowEachOther(t *testing.T) {
 // TestLeaseEndsWhereTheNextLeaderBegins: what a leader has removed from memory because it was dead is dead at the next leader,
 // whose machine's clock is behind: no touch may follow that the former leader cannot apply.
 func TestLeaseEndsWhereTheNextLeaderBegins(t *testing.T) {
+	t.Parallel()
 	for _, purge := range []bool{true, false} {
 		log := newFakeLog()
 		a, b := newNode(t, log), newNode(t, log)
@@ -133,6 +135,7 @@ func TestLeaseEndsWhereTheNextLeaderBegins(t *testing.T) {
 
 // TestFollowersChangeNothing: what a follower is asked for, and what it does by itself, changes nothing.
 func TestFollowersChangeNothing(t *testing.T) {
+	t.Parallel()
 	log := newFakeLog()
 	died := 0
 	count := func(o *Options) { o.OnDeath = func(*Container, string, LSN) { died++ } }
@@ -225,6 +228,7 @@ func TestFollowersChangeNothing(t *testing.T) {
 // TestMomentsAreComplete: every transaction with a time before the moment of an entry is in it or in one before it, whatever
 // runs beside the sweep.
 func TestMomentsAreComplete(t *testing.T) {
+	t.Parallel()
 	log := newFakeLog()
 	n := newNode(t, log)
 	n.opt.Clock = clock.NewSystem(0)
@@ -300,6 +304,7 @@ func TestMomentsAreComplete(t *testing.T) {
 
 // TestFollowIsABarrier: after Follow nothing joins the journal, and each transaction was committed or refused.
 func TestFollowIsABarrier(t *testing.T) {
+	t.Parallel()
 	log := newFakeLog()
 	n := newNode(t, log, func(o *Options) { o.noSweeps = false })
 	n.opt.Clock = clock.NewSystem(0)
@@ -354,6 +359,7 @@ func TestFollowIsABarrier(t *testing.T) {
 
 // TestAbandonWithTransactions: Abandon does not wait for transactions, which end with errors, and the folder can be opened.
 func TestAbandonWithTransactions(t *testing.T) {
+	t.Parallel()
 	for round := range 10 {
 		log := newFakeLog()
 		n := newNode(t, log, func(o *Options) { o.noSweeps, o.noCheckpoints, o.NoPurge = false, false, false })
@@ -435,6 +441,7 @@ func TestAbandonWithTransactions(t *testing.T) {
 
 // TestConfirm: a reply of a leader needs a confirmation that it has led since; one of a follower does not.
 func TestConfirm(t *testing.T) {
+	t.Parallel()
 	log := newFakeLog()
 	n := newNode(t, log)
 	if _, lsn := n.get("a"); lsn != 0 {
@@ -480,6 +487,7 @@ func TestConfirm(t *testing.T) {
 
 // TestDeposedWithChanges: what a deposed leader has uncommitted is committed later, or the entries of others are refused.
 func TestDeposedWithChanges(t *testing.T) {
+	t.Parallel()
 	log := newFakeLog()
 	a, b := newNode(t, log), newNode(t, log)
 	a.lead()
@@ -526,6 +534,7 @@ func (n *node) lead2(t *testing.T) {
 
 // TestFolderOfANode: such a folder is backed up with its place, checked, and opened without a cluster, where it loses the place.
 func TestFolderOfANode(t *testing.T) {
+	t.Parallel()
 	log := newFakeLog()
 	n := newNode(t, log)
 	n.lead()
@@ -590,6 +599,7 @@ func TestFolderOfANode(t *testing.T) {
 
 // TestSingleFolderJoins: the folder of a single node founds a cluster at the time that it has promised.
 func TestSingleFolderJoins(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.putFor("0", "a", 5)
 	o.clock.Advance(3 * time.Second)
@@ -620,6 +630,7 @@ func TestSingleFolderJoins(t *testing.T) {
 
 // TestScrubOfANode: a damaged journal is replaced on a follower without a commit of its own, and on a leader through the log.
 func TestScrubOfANode(t *testing.T) {
+	t.Parallel()
 	for _, leads := range []bool{true, false} {
 		log := newFakeLog()
 		n := newNode(t, log)
@@ -660,6 +671,7 @@ func TestScrubOfANode(t *testing.T) {
 
 // TestThrottleOfALeader: what waits is bounded without a majority too.
 func TestThrottleOfALeader(t *testing.T) {
+	t.Parallel()
 	const mostReplicated = 4 << 20
 	log := newFakeLog()
 	n := newNode(t, log)

@@ -213,6 +213,7 @@ func (n *node) abandon() {
 
 // TestLeaderCommitsByTheLog: a leader's journal has what the log has, and the folder knows its place.
 func TestLeaderCommitsByTheLog(t *testing.T) {
+	t.Parallel()
 	log := newFakeLog()
 	n := newNode(t, log)
 	if n.Leads() || n.Position().Index != 1 || string(n.ReplicaState()) != "members" || n.Durable() != 1 {
@@ -257,6 +258,7 @@ func TestLeaderCommitsByTheLog(t *testing.T) {
 
 // TestNothingUncommittedIsInTheFolder: without a majority the leader's changes stay in memory.
 func TestNothingUncommittedIsInTheFolder(t *testing.T) {
+	t.Parallel()
 	log := newFakeLog()
 	n := newNode(t, log)
 	n.lead()
@@ -314,6 +316,7 @@ func TestNothingUncommittedIsInTheFolder(t *testing.T) {
 
 // TestRetriesProposeOnce: a batch whose fate was not known is not proposed again, and the local journal has it once.
 func TestRetriesProposeOnce(t *testing.T) {
+	t.Parallel()
 	log := newFakeLog()
 	n := newNode(t, log)
 	n.lead()

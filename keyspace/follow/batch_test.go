@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	_ "mayfly/test/drill" // its flags
+
 	"mayfly/expiry"
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/record"
@@ -33,6 +35,7 @@ func someBatch() string {
 }
 
 func TestReadBatch(t *testing.T) {
+	t.Parallel()
 	var b Batch
 	for range 2 { // it is used again
 		if err := b.Read(someBatch()); err != nil {
@@ -63,6 +66,7 @@ func TestReadBatch(t *testing.T) {
 }
 
 func TestReadBatchRefuses(t *testing.T) {
+	t.Parallel()
 	damaged := strings.Replace(set("3:a", document), `{"n":1}`, `{"n":2}`, 1)
 	for _, tt := range []struct{ text, want string }{
 		{"SET a b", "at byte 0"},
@@ -111,6 +115,7 @@ func FuzzBatch(f *testing.F) {
 }
 
 func TestDigest(t *testing.T) {
+	t.Parallel()
 	sum := func(texts ...[]string) [32]byte {
 		var d Digest
 		for _, parts := range texts {

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"testing"
 
+	_ "mayfly/test/drill" // its flags
+
 	"mayfly/query"
 )
 

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	_ "mayfly/test/drill" // its flags
+
 	"mayfly/keyspace/aof"
 	"mayfly/vfs"
 	"mayfly/vfs/vfstest"

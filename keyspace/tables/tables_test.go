@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	_ "mayfly/test/drill" // its flags
+
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace/indexing"
@@ -38,6 +40,7 @@ func (h *host) Left()                                        { h.left++ }
 
 // TestPlaces: a table is listed while it is attached and shown, and has a timer then if its container asks for one.
 func TestPlaces(t *testing.T) {
+	t.Parallel()
 	var s Set[*container]
 	h := new(host)
 	s.Init(h, expiry.NewPurge(1, clock.NewManual(1000), func(int, int) []expiry.Pool { return nil }), 2)
@@ -72,6 +75,7 @@ func TestPlaces(t *testing.T) {
 
 // TestKeptStats: figures of the dead that stay are exact on demand, and for another policy; else they may be old.
 func TestKeptStats(t *testing.T) {
+	t.Parallel()
 	var s Set[*container]
 	s.Init(new(host), expiry.NewPurge(1, clock.NewManual(1000), func(int, int) []expiry.Pool { return nil }), 1)
 	p := NewPartition[*container](0)

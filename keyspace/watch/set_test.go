@@ -3,12 +3,15 @@ package watch
 import (
 	"testing"
 
+	_ "mayfly/test/drill" // its flags
+
 	"mayfly/expiry"
 )
 
 // TestSet: a set has changed if its mark is set, an item dies, or the rules or the items of a container are replaced so
 // that an item does not live any more, or lives that did not.
 func TestSet(t *testing.T) {
+	t.Parallel()
 	type key = Key[int, string]
 	before := State{Policy: &expiry.Policy{}, Replaced: 1}
 	other := State{Policy: &expiry.Policy{}, Replaced: 1}
