@@ -22,7 +22,6 @@ import (
 	"mayfly/keyspace/storage"
 	"mayfly/keyspace/tables"
 	"mayfly/keyspace/watch"
-
 	"mayfly/vfs"
 
 	"github.com/rs/zerolog"

@@ -3,7 +3,6 @@ package keyspace
 import (
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -11,7 +10,6 @@ import (
 	"mayfly/keyspace/groups"
 	"mayfly/keyspace/repair"
 	"mayfly/keyspace/streamid"
-	"mayfly/vfs/vfstest"
 )
 
 // changeGroup changes a group of a container's log.

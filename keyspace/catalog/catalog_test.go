@@ -7,10 +7,9 @@ import (
 	"sync"
 	"testing"
 
-	_ "mayfly/test/drill" // its flags
-
 	"mayfly/expiry"
 	"mayfly/keyspace/record"
+	_ "mayfly/test/drill" // its flags
 )
 
 // container is one with the memory of its name.

@@ -15,7 +15,6 @@ import (
 	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/store"
-
 	"mayfly/vfs"
 
 	"github.com/rs/zerolog"

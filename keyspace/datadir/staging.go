@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"mayfly/keyspace/manifest"
-
 	"mayfly/vfs"
 
 	"github.com/rs/zerolog"

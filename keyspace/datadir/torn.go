@@ -9,7 +9,6 @@ import (
 
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/record"
-
 	"mayfly/vfs"
 
 	"github.com/rs/zerolog"

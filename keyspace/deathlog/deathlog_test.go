@@ -8,13 +8,12 @@ import (
 	"sync/atomic"
 	"testing"
 
-	_ "mayfly/test/drill" // its flags
-
 	"mayfly/expiry"
 	"mayfly/keyspace/deaths"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/streamid"
+	_ "mayfly/test/drill" // its flags
 )
 
 const epoch = 1_700_000_000_000 // ms

@@ -7,11 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	_ "mayfly/test/drill" // its flags
-
 	"mayfly/expiry"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/streamid"
+	_ "mayfly/test/drill" // its flags
 )
 
 const epoch = 1_767_225_600_000 // ms

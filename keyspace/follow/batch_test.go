@@ -4,11 +4,10 @@ import (
 	"strings"
 	"testing"
 
-	_ "mayfly/test/drill" // its flags
-
 	"mayfly/expiry"
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/record"
+	_ "mayfly/test/drill" // its flags
 )
 
 // set returns the command that sets an item.

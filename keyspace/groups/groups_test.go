@@ -8,9 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	_ "mayfly/test/drill" // its flags
-
 	"mayfly/keyspace/streamid"
+	_ "mayfly/test/drill" // its flags
 )
 
 // model is a group in the simplest form.

@@ -4,11 +4,10 @@ import (
 	"fmt"
 	"testing"
 
-	_ "mayfly/test/drill" // its flags
-
 	"mayfly/keyspace/index"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
+	_ "mayfly/test/drill" // its flags
 )
 
 // TestIndexesThatThisVersionDoesNotKnow: a record with such an index opens without it.

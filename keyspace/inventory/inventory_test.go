@@ -6,10 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	_ "mayfly/test/drill" // its flags
-
 	"mayfly/expiry"
 	"mayfly/keyspace/record"
+	_ "mayfly/test/drill" // its flags
 )
 
 // read applies the records of containers.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"mayfly/keyspace/aof"
-
 	"mayfly/vfs"
 
 	"github.com/rs/zerolog"

@@ -6,7 +6,6 @@ import (
 	"os"
 
 	"mayfly/keyspace/aof"
-
 	"mayfly/vfs"
 
 	"github.com/rs/zerolog"

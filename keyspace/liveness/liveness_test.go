@@ -5,11 +5,10 @@ import (
 	"sync"
 	"testing"
 
-	_ "mayfly/test/drill" // its flags
-
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/store"
+	_ "mayfly/test/drill" // its flags
 )
 
 // TestTouchedItemInIncompleteStore: a store that lacks what a failed checkpoint has captured may have several headers of a

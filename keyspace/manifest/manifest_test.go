@@ -8,9 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	_ "mayfly/test/drill" // its flags
-
 	"mayfly/keyspace/aof"
+	_ "mayfly/test/drill" // its flags
 	"mayfly/vfs"
 	"mayfly/vfs/vfstest"
 )

@@ -4,10 +4,9 @@ import (
 	"fmt"
 	"testing"
 
-	_ "mayfly/test/drill" // its flags
-
 	"mayfly/expiry"
 	"mayfly/keyspace/record"
+	_ "mayfly/test/drill" // its flags
 )
 
 // TestAccess sets words beside entries, of which some are released and their places reused.

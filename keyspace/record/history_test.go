@@ -7,9 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	_ "mayfly/test/drill" // its flags
-
 	"mayfly/expiry"
+	_ "mayfly/test/drill" // its flags
 )
 
 // TestHistoryRoundTrip writes and reads a record with every field of a history, from cached texts and without.

@@ -4,10 +4,9 @@ import (
 	"bytes"
 	"testing"
 
-	_ "mayfly/test/drill" // its flags
-
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/record"
+	_ "mayfly/test/drill" // its flags
 )
 
 // read applies commands to a tail.

@@ -3,10 +3,9 @@ package selection
 import (
 	"testing"
 
-	_ "mayfly/test/drill" // its flags
-
 	"mayfly/keyspace/index"
 	"mayfly/query"
+	_ "mayfly/test/drill" // its flags
 )
 
 // TestPlaces: a place is the same after it was a text.

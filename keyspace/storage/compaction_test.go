@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	_ "mayfly/test/drill" // its flags
-
 	"mayfly/keyspace/store"
+	_ "mayfly/test/drill" // its flags
 )
 
 // A compaction does not rest while it delays a checkpoint.

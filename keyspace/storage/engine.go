@@ -18,7 +18,6 @@ import (
 	"mayfly/keyspace/reserve"
 	"mayfly/keyspace/scrub"
 	"mayfly/keyspace/store"
-
 	"mayfly/vfs"
 
 	"github.com/rs/zerolog"

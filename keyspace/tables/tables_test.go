@@ -5,12 +5,11 @@ import (
 	"sync/atomic"
 	"testing"
 
-	_ "mayfly/test/drill" // its flags
-
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace/indexing"
 	"mayfly/keyspace/record"
+	_ "mayfly/test/drill" // its flags
 )
 
 // container has tables in two partitions.

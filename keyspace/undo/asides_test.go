@@ -4,9 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	_ "mayfly/test/drill" // its flags
-
 	"mayfly/keyspace/record"
+	_ "mayfly/test/drill" // its flags
 )
 
 type container struct {

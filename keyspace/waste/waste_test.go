@@ -5,9 +5,8 @@ import (
 	"testing"
 	"time"
 
-	_ "mayfly/test/drill" // its flags
-
 	"mayfly/keyspace/record"
+	_ "mayfly/test/drill" // its flags
 )
 
 func TestAge(t *testing.T) {

@@ -3,9 +3,8 @@ package watch
 import (
 	"testing"
 
-	_ "mayfly/test/drill" // its flags
-
 	"mayfly/expiry"
+	_ "mayfly/test/drill" // its flags
 )
 
 // TestSet: a set has changed if its mark is set, an item dies, or the rules or the items of a container are replaced so
