@@ -22,6 +22,7 @@ import (
 	"mayfly/keyspace"
 	"mayfly/keyspace/replica"
 	"mayfly/test/drill"
+	"mayfly/vfs"
 
 	"github.com/rs/zerolog"
 	"go.etcd.io/raft/v3/raftpb"
@@ -30,6 +31,7 @@ import (
 // trio is a cluster of nodes in this process, over loopback, with real keyspaces.
 type trio struct {
 	t     *testing.T
+	fs    vfs.FS // of the keyspaces
 	peers []forming.Peer
 	nodes map[string]*testNode
 	log   *testLog
@@ -70,7 +72,7 @@ func (l *testLog) String() string {
 // newTrio makes a cluster whose nodes have not started.
 func newTrio(t *testing.T, names ...string) *trio {
 	t.Helper()
-	c := &trio{t: t, nodes: map[string]*testNode{}, log: &testLog{}}
+	c := &trio{t: t, fs: vfs.OS, nodes: map[string]*testNode{}, log: &testLog{}}
 	addrs := freeAddrs(t, len(names))
 	for i, name := range names {
 		c.peers = append(c.peers, forming.Peer{Name: name, Addr: addrs[i]})
@@ -104,7 +106,7 @@ func (c *trio) add(name, addr string) *testNode {
 		Dir: n.dir, Name: name, Peers: c.peers, Addr: addr, ClientAddr: "client-" + name + ":1", MasterName: "mymaster",
 		NodeTimeout: testTimeout, LogSize: 1 << 20, Partitions: 4, Log: log,
 		Open: func(r replica.Replicator) (*keyspace.Keyspace, error) {
-			return keyspace.Open(keyspace.Options{Dir: n.dir, Partitions: n.opt.Partitions, Log: log, Replicator: r})
+			return keyspace.Open(keyspace.Options{FS: c.fs, Dir: n.dir, Partitions: n.opt.Partitions, Log: log, Replicator: r})
 		},
 		Serve: func(ks *keyspace.Keyspace) {
 			n.mu.Lock()

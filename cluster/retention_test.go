@@ -14,9 +14,10 @@ import (
 	"mayfly/cluster/core"
 	"mayfly/cluster/stores"
 	"mayfly/keyspace"
-	"mayfly/keyspace/aof"
 	"mayfly/keyspace/replica"
 	"mayfly/test/drill"
+	"mayfly/vfs"
+	"mayfly/vfs/vfstest"
 )
 
 func TestRetention(t *testing.T) {
@@ -159,23 +160,21 @@ func TestCatchUpWhileTheLeaderIsBusy(t *testing.T) {
 }
 
 // A leader that is to stop does not finish the backup for a node that gets the stores.
-// It replaces the fsync of the whole process, so no other test runs beside it.
 func TestStopDuringABackup(t *testing.T) {
+	t.Parallel()
 	drill.Slow(t)
-	fsync := aof.Fsync
-	t.Cleanup(func() { aof.Fsync = fsync })
 	begun, resume := make(chan struct{}), make(chan struct{})
 	var copied atomic.Int64
-	aof.Fsync = func(f *os.File) error {
-		if strings.Contains(f.Name(), stores.Outgoing) && strings.HasSuffix(f.Name(), ".db") {
-			if copied.Add(1) == 1 {
-				close(begun)
-				<-resume
-			}
+	c := newTrio(t, "a", "b", "c")
+	c.fs = &vfstest.Faulty{FS: vfs.OS, OnSync: func(f vfs.File) error {
+		if strings.Contains(f.Name(), stores.Outgoing) && strings.HasSuffix(f.Name(), ".db") && copied.Add(1) == 1 {
+			close(begun)
+			<-resume
 		}
-		return fsync(f)
-	}
-	c := startTrio(t, "a", "b", "c")
+		return nil
+	}}
+	c.startAll()
+	c.leader()
 	for i := range 20 {
 		c.mustPut(fmt.Sprint("key", i), "value")
 	}

@@ -15,6 +15,7 @@ import (
 	"mayfly/keyspace"
 	"mayfly/keyspace/repair"
 	"mayfly/test/drill"
+	"mayfly/vfs"
 
 	"github.com/tidwall/buntdb"
 )
@@ -527,7 +528,7 @@ func TestInterruptedExport(t *testing.T) {
 	err := createWhole(h.path("all.db"), func(f *os.File) error {
 		return exportDatabase(f, func(s sink) error {
 			n := 0
-			err := repair.Read(h.path("data"), h.clock, s.container, func(container, id string, it keyspace.Item) error {
+			err := repair.Read(vfs.OS, h.path("data"), h.clock, s.container, func(container, id string, it keyspace.Item) error {
 				if n++; n > 50 {
 					return killed
 				}

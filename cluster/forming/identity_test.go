@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"mayfly/keyspace/aof"
-
 	"github.com/rs/zerolog"
 )
 
@@ -145,13 +143,12 @@ func TestLose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fsync := aof.Fsync
-	defer func() { aof.Fsync = fsync }()
-	aof.Fsync = func(*os.File) error { return errors.New("the disk fails") }
+	works := f.write
+	f.write = func(string, *Identity) error { return errors.New("the disk fails") }
 	if err := f.Lose(); err == nil || f.Identity().Stage != Formed {
 		t.Errorf("%v; %+v", err, f.Identity())
 	}
-	aof.Fsync = fsync
+	f.write = works
 	if err := f.Lose(); err != nil {
 		t.Fatal(err)
 	}

@@ -445,7 +445,7 @@ func TestPageOfHostileTexts(t *testing.T) {
 			b.await(fmt.Sprintf(`document.getElementById("document-id").textContent === document.querySelectorAll("#documents-list button")[%d].textContent`, i))
 			fits(look.width, id)
 		}
-		b.keep("hostile-" + look.scheme, whole)
+		b.keep("hostile-"+look.scheme, whole)
 		b.run(chromedp.Click(`#containers-body tr button`), b.fill("#change-ttl", "1"))
 		b.await(`document.querySelectorAll("#change-sample bdi").length === 10 && !document.getElementById("change-confirm").hidden`)
 		fits(look.width, "the change of a default")

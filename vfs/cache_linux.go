@@ -1,4 +1,4 @@
-package scrub
+package vfs
 
 import (
 	"os"

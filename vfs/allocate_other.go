@@ -1,5 +1,5 @@
 //go:build !linux
 
-package aof
+package vfs
 
 var allocate = allocateZeros

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package aof
+package vfs
 
 import "os"
 
