@@ -2,13 +2,17 @@ package deploy
 
 import (
 	"bytes"
-	"mayfly/test/harness"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"mayfly/test/drill"
+	"mayfly/test/harness"
 )
 
 // releaseBinary returns the path of the binary that deploy/build makes. It is built once for all tests.
@@ -28,6 +32,30 @@ var releaseBuild = sync.OnceValues(func() (string, error) {
 	return path, cmd.Run()
 })
 
+// launch starts a program that is a server at an address, and waits for its PONG. The program is killed when the test ends.
+func launch(t *testing.T, cmd *exec.Cmd, address func(log string) string) (*harness.Process, *redis.Client) {
+	t.Helper()
+	p := &harness.Process{T: t, Cmd: cmd}
+	cmd.Stdout, cmd.Stderr = &p.Log, &p.Log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Discard)
+	harness.WaitFor(t, "an address", func() bool { return address(p.Log.String()) != "" })
+	client := connect(t, address(p.Log.String()), "")
+	harness.WaitFor(t, "PONG", func() bool { return client.Ping(t.Context()).Err() == nil })
+	return p, client
+}
+
+// connect connects a client, which is closed when the test ends.
+func connect(t *testing.T, address, password string) *redis.Client {
+	c := redis.NewClient(&redis.Options{
+		Addr: address, Password: password, MaxRetries: -1, DialerRetries: 1, ReadTimeout: harness.Patience,
+	})
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
 // asRoot skips a test that needs the rights of root.
 func asRoot(t *testing.T) {
 	t.Helper()
@@ -37,8 +65,10 @@ func asRoot(t *testing.T) {
 }
 
 // TestDeployBuild: the release binary is static, and a checkout elsewhere gives the same bytes. Both may take
-// compiled packages from the same build cache.
+// compiled packages from the same build cache, so what is new is that they are linked alike.
 func TestDeployBuild(t *testing.T) {
+	drill.Slow(t)
+	t.Parallel()
 	first := releaseBinary(t)
 	folder, err := os.Getwd()
 	if err != nil {
@@ -78,9 +108,11 @@ func TestDeployBuild(t *testing.T) {
 	}
 }
 
-// TestDocsInstall runs the commands of docs/install.md that install by hand, in a folder that stands for the root. What the other
-// commands there name exists.
+// TestDocsInstall runs the commands of docs/install.md that install by hand, in a folder that stands for the root. The
+// files of deploy that the other commands name exist.
 func TestDocsInstall(t *testing.T) {
+	drill.Slow(t)
+	t.Parallel()
 	lines := strings.Join(harness.Blocks(harness.Guides(t)["docs/install.md"], "sh"), "")
 	for _, word := range strings.Fields(lines) {
 		if strings.HasPrefix(word, "deploy/") {

@@ -4,17 +4,19 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"mayfly/test/harness"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"mayfly/test/drill"
+	"mayfly/test/harness"
 )
 
 // imageUser is the user and the group of the image.
@@ -54,47 +56,29 @@ func (b *builder) run(args ...string) string {
 // serve runs the server of a container and returns a client of it and a function that stops it.
 func (b *builder) serve(container string, args ...string) (client *redis.Client, stop func()) {
 	b.t.Helper()
-	port := harness.FreePort(b.t)
-	cmd := exec.Command("buildah", append([]string{"run", container, "--", "/usr/bin/mayfly", "--port", port}, args...)...)
+	args = append([]string{"run", container, "--", "/usr/bin/mayfly", "--port", "auto"}, args...)
+	cmd := exec.Command("buildah", args...)
 	cmd.Env = append(os.Environ(), b.env...)
-	var log harness.LogBuffer
-	cmd.Stdout, cmd.Stderr = &log, &log
-	if err := cmd.Start(); err != nil {
-		b.t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	client = redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, MaxRetries: -1, DialerRetries: 1, ReadTimeout: harness.Patience})
-	b.t.Cleanup(func() { _ = client.Close() })
-	stop = func() {
+	p, client := launch(b.t, cmd, func(log string) string {
+		m := regexp.MustCompile(`listens on \S*(:[0-9]+)`).FindStringSubmatch(log)
+		if m == nil {
+			return ""
+		}
+		return "127.0.0.1" + m[1] // it listens on all addresses
+	})
+	return client, func() {
 		b.t.Helper()
 		_ = client.Shutdown(context.Background()) // it closes the connection instead of a reply
-		select {
-		case err := <-ended:
-			if err != nil {
-				b.t.Fatalf("%v\n%s", err, &log)
-			}
-		case <-time.After(harness.Patience):
-			_ = cmd.Process.Kill()
-			b.t.Fatalf("the container did not stop\n%s", &log)
+		if code := p.Wait(); code != 0 {
+			b.t.Fatalf("the container ends with %d", code)
 		}
 	}
-	for end := time.Now().Add(harness.Patience); client.Ping(b.t.Context()).Err() != nil; time.Sleep(20 * time.Millisecond) {
-		select {
-		case err := <-ended:
-			b.t.Fatalf("the container ended: %v\n%s", err, &log)
-		default:
-		}
-		if time.Now().After(end) {
-			_ = cmd.Process.Kill()
-			b.t.Fatalf("no PONG\n%s", &log)
-		}
-	}
-	return client, stop
 }
 
 // TestDeployContainer builds the image and runs it twice on its volume, which buildah makes of /data at the first start.
 func TestDeployContainer(t *testing.T) {
+	drill.Slow(t)
+	t.Parallel()
 	b := newBuilder(t)
 	harness.Run(t, append(b.env, "BUILDER=buildah", "BINARY="+releaseBinary(t)), "deploy/container/build", "mayfly-test")
 
@@ -152,8 +136,8 @@ func TestDeployContainer(t *testing.T) {
 	}
 }
 
-// checkImageFiles checks that an image consists of the binary, the licenses and an empty folder, and that its user can write only to the
-// folder: so the root may be read-only.
+// checkImageFiles checks that an image consists of the binary, the licenses and an empty folder, and that its user can
+// write only to the folder: so the root may be read-only.
 func checkImageFiles(t *testing.T, root string) {
 	t.Helper()
 	var files []string
@@ -176,7 +160,9 @@ func checkImageFiles(t *testing.T, root string) {
 		files = append(files, name)
 		return nil
 	})
-	if want := []string{"", "/data", "/usr", "/usr/bin", "/usr/bin/mayfly", "/usr/share", "/usr/share/doc", "/usr/share/doc/mayfly", "/usr/share/doc/mayfly/licenses"}; err != nil || !slices.Equal(files, want) {
+	want := []string{"", "/data", "/usr", "/usr/bin", "/usr/bin/mayfly",
+		"/usr/share", "/usr/share/doc", "/usr/share/doc/mayfly", "/usr/share/doc/mayfly/licenses"}
+	if err != nil || !slices.Equal(files, want) {
 		t.Errorf("the image has the files %q (%v), want %q", files, err, want)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mayfly/test/harness"
 	"net/http"
 	"os"
 	"os/exec"
@@ -13,10 +12,11 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"go.yaml.in/yaml/v3"
+
+	"mayfly/test/harness"
 )
 
 // manifest is what the tests read of an object of Kubernetes.
@@ -100,18 +100,23 @@ func readManifests(t *testing.T, file string) map[string]*manifest {
 	}
 }
 
-// TestDeployKubernetes: names and labels of the objects fit together, the pods have no rights that they do not need, and servers with
-// the arguments and the environment of the pods get healthy. The fields are not checked against the schema of Kubernetes.
+// TestDeployKubernetes: names and labels of the objects fit together, the pods have no rights that they do not need, and
+// servers with the arguments and the environment of the pods get healthy. The fields are not checked against the schema of
+// Kubernetes.
 func TestDeployKubernetes(t *testing.T) {
+	t.Parallel()
 	for file, nodes := range map[string]int{"deploy/kubernetes/one-node.yaml": 1, "deploy/kubernetes/three-nodes.yaml": 3} {
 		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
 			objects := readManifests(t, file)
 			set := objects["StatefulSet mayfly"]
 			if set == nil || set.Spec.Template == nil || len(set.Spec.Template.Spec.Containers) != 1 {
 				t.Fatalf("the file has %v, and no stateful set with one container", objects)
 			}
 			checkManifests(t, objects, nodes)
-			playPods(t, set, nodes)
+			if !testing.Short() {
+				playPods(t, set, nodes)
+			}
 		})
 	}
 }
@@ -197,20 +202,22 @@ func playPods(t *testing.T, set *manifest, nodes int) {
 		t.Fatal(err)
 	}
 	addresses := []string{"/etc/mayfly", secrets}
-	for i := range nodes { // each name of a node stands for a port of this machine
-		name := fmt.Sprintf("mayfly-%d.%s.$(NAMESPACE).svc.cluster.local:%d", i, set.Spec.ServiceName, ports["nodes"])
-		addresses = append(addresses, name, "127.0.0.1:"+harness.FreePort(t))
+	hosts := make([]string, nodes) // each node has an address of its own, as a pod has
+	for i := range hosts {
+		hosts[i] = harness.Host(t)
+		name := fmt.Sprintf("mayfly-%d.%s.$(NAMESPACE).svc.cluster.local:", i, set.Spec.ServiceName)
+		addresses = append(addresses, name, hosts[i]+":")
 	}
 	var clients []*redis.Client
 	var health []string
-	for i := range nodes {
-		port, metrics := harness.FreePort(t), "127.0.0.1:"+harness.FreePort(t)
-		known := append([]string{"$(POD)", fmt.Sprintf("mayfly-%d", i), fmt.Sprintf(":%d", ports["metrics"]), metrics}, addresses...)
+	for i, host := range hosts {
+		metrics := fmt.Sprintf("%s:%d", host, ports["metrics"])
+		known := append([]string{fmt.Sprintf(":%d", ports["metrics"]), metrics}, addresses...)
 		expand := func(text string) string {
 			text = strings.ReplaceAll(text, "$(POD)", fmt.Sprintf("mayfly-%d", i)) // before the names that contain it
 			return strings.NewReplacer(known...).Replace(text)
 		}
-		args := []string{"--port", port}
+		var args []string
 		for _, arg := range container.Args {
 			args = append(args, expand(arg))
 		}
@@ -219,7 +226,7 @@ func playPods(t *testing.T, set *manifest, nodes int) {
 		}
 		dir := t.TempDir()
 		cmd := exec.Command(harness.Binary, args...)
-		cmd.Env = append(os.Environ(), "MAYFLY_BIND=127.0.0.1")
+		cmd.Env = append(os.Environ(), "MAYFLY_BIND="+host)
 		for _, v := range container.Env {
 			if v.ValueFrom.FieldRef.FieldPath == "" {
 				cmd.Env = append(cmd.Env, v.Name+"="+strings.Replace(v.Value, "/data", dir, 1))
@@ -231,9 +238,7 @@ func playPods(t *testing.T, set *manifest, nodes int) {
 			t.Fatal(err)
 		}
 		t.Cleanup(p.Discard)
-		client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, Password: "secret", ReadTimeout: harness.Patience})
-		t.Cleanup(func() { _ = client.Close() })
-		clients, health = append(clients, client), append(health, metrics)
+		clients, health = append(clients, connect(t, host+":6379", "secret")), append(health, metrics)
 	}
 	for _, probe := range []string{"startupProbe", "readinessProbe", "livenessProbe"} {
 		m, _ := container.Probes[probe].(map[string]any)
@@ -243,18 +248,14 @@ func playPods(t *testing.T, set *manifest, nodes int) {
 		}
 		for _, address := range health {
 			url := fmt.Sprint("http://", address, get["path"])
-			for end := time.Now().Add(harness.Patience); ; time.Sleep(50 * time.Millisecond) {
+			harness.WaitFor(t, probe+" of "+url, func() bool {
 				response, err := http.Get(url)
-				if err == nil {
-					_ = response.Body.Close()
-					if response.StatusCode == http.StatusOK {
-						break
-					}
+				if err != nil {
+					return false
 				}
-				if time.Now().After(end) {
-					t.Fatalf("%s of %s: %v", probe, url, err)
-				}
-			}
+				_ = response.Body.Close()
+				return response.StatusCode == http.StatusOK
+			})
 		}
 	}
 	for i, client := range clients { // with a proxy each node takes writes

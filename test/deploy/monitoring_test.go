@@ -3,14 +3,15 @@ package deploy
 import (
 	"encoding/json"
 	"fmt"
-	"mayfly/test/harness"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
+
+	"mayfly/test/drill"
+	"mayfly/test/harness"
 )
 
 const (
@@ -18,12 +19,14 @@ const (
 	dashboardFile = "deploy/grafana/mayfly.json"
 )
 
-// exportedMetrics returns the names of all metrics that a server exports: a node of a cluster with a log of deaths, an error, and a
-// client with a password.
+// exportedMetrics returns the names of all metrics that a server exports: a node of a cluster, with a log of deaths and
+// an error.
 func exportedMetrics(t *testing.T) map[string]bool {
 	t.Helper()
-	address, own := "127.0.0.1:"+harness.FreePort(t), "127.0.0.1:"+harness.FreePort(t)
-	p := harness.Start(t, filepath.Join(t.TempDir(), "data"), "--metrics-addr", address, "--cluster-id", "a", "--cluster-addr", own, "--cluster-peers", "a="+own)
+	host := harness.Host(t)
+	address, own := host+":9100", host+":7100"
+	p := harness.Start(t, filepath.Join(t.TempDir(), "data"),
+		"--metrics-addr", address, "--cluster-id", "a", "--cluster-addr", own, "--cluster-peers", "a="+own)
 	ctx := t.Context()
 	db := p.Client()
 	for _, command := range [][]any{{"CONTAINER.CREATE", "carts", "TTL", 10, "LOG", 60}, {"DOC.PUT", "carts", "1", "{}"}} {
@@ -36,15 +39,13 @@ func exportedMetrics(t *testing.T) map[string]bool {
 	}
 	names := map[string]bool{"up": true} // of Prometheus itself
 	samples := regexp.MustCompile(`(?m)^(\w+)`)
-	for end := time.Now().Add(harness.Patience); !names["mayfly_cluster_member_lag_entries"]; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("the node does not lead; it exports %v", names)
-		}
+	harness.WaitFor(t, "the metrics of a leader", func() bool {
 		_, body := harness.Fetch(t, address, "/metrics")
 		for _, m := range samples.FindAllStringSubmatch(body, -1) {
 			names[m[1]] = true
 		}
-	}
+		return names["mayfly_cluster_member_lag_entries"]
+	})
 	return names
 }
 
@@ -53,8 +54,11 @@ func metricsOf(expr string) []string {
 	return regexp.MustCompile(`\b(?:mayfly_\w+|up\b)`).FindAllString(expr, -1)
 }
 
-// TestDeployAlerts: the rules are sound, each fires when it should, uses metrics that exist, and has a chapter that says what to do.
+// TestDeployAlerts: the rules are sound. Each fires when it should, uses metrics that exist, and has a chapter that says
+// what to do.
 func TestDeployAlerts(t *testing.T) {
+	drill.Slow(t)
+	t.Parallel()
 	text, err := os.ReadFile(rulesFile)
 	if err != nil {
 		t.Fatal(err)
@@ -120,6 +124,8 @@ type dashboard struct {
 
 // TestDeployDashboard: Grafana can show the dashboard, of metrics that exist, in PromQL that Prometheus understands.
 func TestDeployDashboard(t *testing.T) {
+	drill.Slow(t)
+	t.Parallel()
 	text, err := os.ReadFile(dashboardFile)
 	if err != nil {
 		t.Fatal(err)

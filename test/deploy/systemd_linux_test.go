@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"mayfly/test/harness"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,9 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/redis/go-redis/v9"
+	"mayfly/test/drill"
+	"mayfly/test/harness"
 )
 
 const unitFile = "deploy/systemd/mayfly.service"
@@ -31,6 +30,8 @@ func settingsOf(t *testing.T, name string) (values []string) {
 
 // TestDeployUnit: systemd understands the unit, and finds it safe.
 func TestDeployUnit(t *testing.T) {
+	drill.Slow(t)
+	t.Parallel()
 	harness.Need(t, "systemd-analyze")
 	text, err := os.ReadFile(unitFile)
 	if err != nil {
@@ -47,13 +48,14 @@ func TestDeployUnit(t *testing.T) {
 	harness.Run(t, nil, "systemd-analyze", "security", "--offline=true", "--threshold=20", here)
 }
 
-// TestDeployUnitRuns plays what systemd does with the unit: the command, its files and its messages. Only system calls that the unit
-// allows may come.
+// TestDeployUnitRuns plays what systemd does with the unit: the command, its files and its messages. Only system calls that
+// the unit allows may come. It sets an environment variable, so it does not run beside others.
 func TestDeployUnitRuns(t *testing.T) {
+	drill.Slow(t)
 	strace := harness.Need(t, "strace")
 	systemd := harness.NewNotifySocket(t)
-	port := harness.FreePort(t)
-	credentials := filepath.Dir(harness.WriteFile(t, "mayfly.conf", "requirepass secret\nport "+port+"\nbind 127.0.0.1\n"))
+	host := harness.Host(t)
+	credentials := filepath.Dir(harness.WriteFile(t, "mayfly.conf", "requirepass secret\nbind "+host+"\n"))
 	state := t.TempDir()
 	command := settingsOf(t, "ExecStart")
 	if len(command) != 1 || !slices.Equal(settingsOf(t, "WorkingDirectory"), []string{"/var/lib/mayfly"}) || !slices.Equal(settingsOf(t, "StateDirectory"), []string{"mayfly mayfly/backups"}) {
@@ -67,28 +69,19 @@ func TestDeployUnitRuns(t *testing.T) {
 	trace := filepath.Join(t.TempDir(), "trace")
 	cmd := exec.Command(strace, append([]string{"-f", "-qq", "-o", trace}, args...)...)
 	cmd.Dir = state
-	var log harness.LogBuffer
-	cmd.Stdout, cmd.Stderr = &log, &log
+	p := &harness.Process{T: t, Cmd: cmd}
+	cmd.Stdout, cmd.Stderr = &p.Log, &p.Log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		if t.Failed() {
-			t.Logf("log:\n%s", &log)
-		}
-	})
+	t.Cleanup(p.Discard)
 	if got := systemd.Next(); !strings.HasPrefix(got, "READY=1\n") {
 		t.Fatalf("systemd is told %q", got)
 	}
-	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, Password: "secret", ReadTimeout: harness.Patience})
-	defer client.Close()
-	ctx := t.Context()
+	client, ctx := connect(t, host+":6379", "secret"), t.Context()
 	for _, command := range [][]any{
-		{"CONTAINER.CREATE", "orders", "TTL", 10}, {"DOC.PUT", "orders", "1", `{"item":"tea"}`}, {"SET", "a", "b", "PX", 50}, {"SAVE"}, {"SCRUB"}, {"INFO", "everything"},
-		{"COMPACT"}, {"BACKUP", "/var/lib/mayfly/backups/monday"},
+		{"CONTAINER.CREATE", "orders", "TTL", 10}, {"DOC.PUT", "orders", "1", `{"item":"tea"}`}, {"SET", "a", "b", "PX", 50},
+		{"SAVE"}, {"SCRUB"}, {"INFO", "everything"}, {"COMPACT"}, {"BACKUP", "/var/lib/mayfly/backups/monday"},
 	} {
 		for i := range command {
 			if text, ok := command[i].(string); ok {
@@ -110,13 +103,8 @@ func TestDeployUnitRuns(t *testing.T) {
 	if got := systemd.Next(); got != "STOPPING=1" {
 		t.Errorf("systemd is told %q", got)
 	}
-	select {
-	case err := <-ended:
-		if err != nil {
-			t.Errorf("it ends with %v", err)
-		}
-	case <-time.After(harness.Patience):
-		t.Fatal("it does not stop")
+	if code := p.Wait(); code != 0 {
+		t.Errorf("it ends with %d", code)
 	}
 	checkSystemCalls(t, trace)
 }

@@ -149,28 +149,3 @@ func TestStopWhileForming(t *testing.T) {
 		t.Errorf("it ends with %v, printed %q and logged\n%s", err, &out, &log)
 	}
 }
-
-// TestDeployThreeNodes runs the example, which kills the leader twice.
-func TestDeployThreeNodes(t *testing.T) {
-	harness.Need(t, "redis-cli")
-	var clients, peers []string
-	for range 3 {
-		clients, peers = append(clients, harness.FreePort(t)), append(peers, harness.FreePort(t))
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 4*harness.Patience)
-	defer cancel()
-	dir := filepath.Join(t.TempDir(), "example")
-	cmd := exec.CommandContext(ctx, "deploy/three-nodes/run")
-	cmd.Env = append(cmd.Environ(), "MAYFLY="+harness.Binary, "KILLS=2", "DIR="+dir,
-		"CLIENT_PORTS="+strings.Join(clients, " "), "NODE_PORTS="+strings.Join(peers, " "))
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	for _, want := range []string{`(?m)^kill 2: [abc] led and is dead; writes go on after [0-9]+ ms$`,
-		`(?m)^acknowledged documents: [1-9][0-9]*; lost: 0$`, `(?m)^all nodes have the same: index `} {
-		if !regexp.MustCompile(want).Match(out) {
-			t.Errorf("want %s in\n%s", want, out)
-		}
-	}
-}
