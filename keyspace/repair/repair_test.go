@@ -122,7 +122,7 @@ func TestRepairKeepsUndamagedItems(t *testing.T) {
 		}
 	}
 	t.Log("lost:", lost, "older:", older)
-	if lost == 0 || older == 0 {
+	if lost+older == 0 || drill.On() && (lost == 0 || older == 0) {
 		t.Error("the damage never hit an item")
 	}
 }
@@ -421,7 +421,7 @@ func TestRepairWhenTheDiskCannotRead(t *testing.T) {
 		size := int64(len(vfstest.Read(t, disk, filepath.Join(l.dir, file))))
 		for _, from := range []int64{0, size / 2 / aof.SectorSize * aof.SectorSize, (size - 1) / aof.SectorSize * aof.SectorSize} {
 			bad := &vfstest.Faulty{FS: disk, OnRead: func(f vfs.File, at, to int64) error {
-				if filepath.Base(f.Name()) == file && at < from+aof.SectorSize && to > from {
+				if f.Name() == filepath.Join(l.dir, file) && at < from+aof.SectorSize && to > from {
 					return &os.PathError{Op: "read", Path: f.Name(), Err: syscall.EIO}
 				}
 				return nil

@@ -10,6 +10,7 @@ import (
 	"mayfly/keyspace/lease"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
+	"mayfly/vfs"
 
 	"github.com/rs/zerolog"
 )
@@ -35,7 +36,7 @@ func (noContainers) Table(int, uint32, bool) *memtable.Table    { return nil }
 func open(t *testing.T) *Engine {
 	t.Helper()
 	e, err := Open(Options{
-		Dir: t.TempDir(), Partitions: 1, Log: zerolog.Nop(), Now: func() int64 { return 1 }, Tick: runtime.Gosched, Stop: make(chan struct{}),
+		FS: vfs.OS, Dir: t.TempDir(), Partitions: 1, Log: zerolog.Nop(), Now: func() int64 { return 1 }, Tick: runtime.Gosched, Stop: make(chan struct{}),
 	})
 	if err != nil {
 		t.Fatal(err)
