@@ -2,35 +2,30 @@ package docs
 
 import (
 	"context"
-	"mayfly/test/harness"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
+
+	"mayfly/test/drill"
+	"mayfly/test/harness"
 )
 
-// clusterExample maps the ports and folders of the page to free ones.
+// clusterExample plays the page on an address and in a folder of its own.
 type clusterExample struct {
-	t     *testing.T
-	dir   string            // where the commands run
-	ports map[string]string // by those of the page
-	logs  []*harness.LogBuffer
+	t    *testing.T
+	host string
+	dir  string // where the commands run
+	logs []*harness.LogBuffer
 }
 
-// here returns a text of the page with the ports and folders of the test.
-func (x *clusterExample) here(text string) string {
-	text = strings.ReplaceAll(text, "/tmp/", x.dir+"/")
-	text = strings.ReplaceAll(text, "./mayfly", harness.Binary)
-	return regexp.MustCompile(`\b7[0-9]{3}\b`).ReplaceAllStringFunc(text, func(port string) string {
-		if x.ports[port] == "" {
-			x.ports[port] = harness.FreePort(x.t)
-		}
-		return x.ports[port]
-	})
+// here returns a line of the page with the address and the folder of the test.
+func (x *clusterExample) here(line string) string {
+	return strings.NewReplacer("/tmp/", x.dir+"/", "127.0.0.1", x.host, "redis-cli ", "redis-cli -h "+x.host+" ",
+		"./mayfly ", harness.Binary+" --bind "+x.host+" ").Replace(line)
 }
 
 // start starts a node in the background. It is killed when the test ends.
@@ -67,16 +62,16 @@ func (x *clusterExample) ask(line string) string {
 // TestDocsCluster plays docs/cluster.md from top to bottom: it starts the nodes on loopback addresses, asks them what
 // the page asks with redis-cli, and runs the program. A comment behind a line with redis-cli is the reply.
 func TestDocsCluster(t *testing.T) {
+	drill.Slow(t)
+	t.Parallel()
 	harness.Need(t, "redis-cli")
-	x := &clusterExample{t: t, dir: t.TempDir(), ports: map[string]string{}}
+	x := &clusterExample{t: t, host: harness.Host(t), dir: t.TempDir()}
 	nodes, replies, programs := 0, 0, 0
 	for _, block := range regexp.MustCompile("(?ms)^```(sh|go)\n(.*?)^```$").FindAllStringSubmatch(harness.Guides(t)[clusterPage], -1) {
 		if block[1] == "go" {
 			programs++
-			out, err := exec.Command("go", "run", harness.WriteFile(t, "main.go", x.here(block[2]))).CombinedOutput()
-			want := printed(block[2])
-			if err != nil || string(out) != want || want == "" {
-				t.Errorf("the program printed\n%s%v\nwant\n%s", out, err, want)
+			if got, want := runGo(t, block[2], x.host), printed(block[2]); got != want || want == "" {
+				t.Errorf("the program printed\n%s\nwant\n%s", got, want)
 			}
 			continue
 		}
@@ -116,36 +111,32 @@ func TestDocsCluster(t *testing.T) {
 	}
 }
 
-// TestStopWhileForming stops a node whose peers never come. It has not said that it is ready, and says why it waits, to tools too.
+// TestStopWhileForming stops a node whose peers never come. It has not said that it is ready, and says why it waits, to
+// tools too.
 func TestStopWhileForming(t *testing.T) {
-	own, other, port := harness.FreePort(t), harness.FreePort(t), harness.FreePort(t)
-	var out, log harness.LogBuffer
-	cmd := exec.Command(harness.Binary, "--cluster-id", "a", "--cluster-addr", "127.0.0.1:"+own, "--port", port,
-		"--cluster-peers", "a=127.0.0.1:"+own+",b=127.0.0.1:"+other, "--dir", filepath.Join(t.TempDir(), "data"))
-	cmd.Stdout, cmd.Stderr = &out, &log
-	if err := cmd.Start(); err != nil {
+	drill.Slow(t)
+	t.Parallel()
+	host := harness.Host(t)
+	var out harness.LogBuffer
+	p := &harness.Process{T: t}
+	p.Cmd = exec.Command(harness.Binary, "--bind", host, "--cluster-id", "a", "--cluster-addr", host+":7101",
+		"--cluster-peers", "a="+host+":7101,b="+host+":7102", "--dir", filepath.Join(t.TempDir(), "data"))
+	p.Cmd.Stdout, p.Cmd.Stderr = &out, &p.Log
+	if err := p.Cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(harness.Patience); !strings.Contains(log.String(), "no answer from b"); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			_ = cmd.Process.Kill()
-			t.Fatalf("it does not say for which node it waits:\n%s", &log)
-		}
-	}
-	timer := time.AfterFunc(harness.Patience, func() { _ = cmd.Process.Kill() })
-	defer timer.Stop()
-	defer func() { _ = cmd.Process.Kill() }() // in vain if it has ended
+	t.Cleanup(p.Discard)
+	harness.WaitFor(t, "the node to say for which other it waits", func() bool {
+		return strings.Contains(p.Log.String(), "no answer from b")
+	})
 	const waits = "PING: LOADING Redis is loading the dataset in memory: the node waits for the other nodes of its cluster\n"
 	for _, name := range []string{"forecast", "top"} {
-		if _, text := harness.Tool(t, 2, "", name, "--port", port); !strings.HasSuffix(text, waits) {
+		if _, text := harness.Tool(t, 2, "", name, "--host", host); !strings.HasSuffix(text, waits) {
 			t.Errorf("mayfly %s says %s", name, text)
 		}
 	}
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	err := cmd.Wait()
-	if err != nil || out.String() != "" || strings.Contains(log.String(), `"ready"`) {
-		t.Errorf("it ends with %v, printed %q and logged\n%s", err, &out, &log)
+	p.Terminate()
+	if out.String() != "" || strings.Contains(p.Log.String(), `"ready"`) {
+		t.Errorf("it printed %q and logged\n%s", &out, &p.Log)
 	}
 }

@@ -3,6 +3,7 @@ package docs
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"go/ast"
@@ -22,8 +23,14 @@ import (
 
 	"mayfly/commands"
 	"mayfly/server/config"
+	"mayfly/test/drill"
 	"mayfly/test/harness"
 )
+
+// The README and the pages in docs are checked here for what they say of the program: tables, command lines, programs,
+// links, names of files. TestDocs in package commands plays their examples on a clock that can be moved.
+// TestDocsByRedisCLI plays those in which no time passes with redis-cli. The tests find the pages by walking the tree, so
+// a new page needs no change here.
 
 // maxReadmeLines keeps the README short. What is longer goes to docs.
 const maxReadmeLines = 220
@@ -46,21 +53,23 @@ func allPages(t *testing.T) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return harness.ReadPages(t, files)
+	return harness.ReadFiles(t, files)
 }
 
 // TestReadmeLength holds the README to its limit.
 func TestReadmeLength(t *testing.T) {
-	if n := strings.Count(harness.Guides(t)[harness.ReadmeFile], "\n"); n > maxReadmeLines {
+	t.Parallel()
+	if n := strings.Count(harness.Guides(t)["README.md"], "\n"); n > maxReadmeLines {
 		t.Errorf("the README has %d lines, more than %d", n, maxReadmeLines)
 	}
 }
 
 // TestReadmeMap: the README links to every page in docs.
 func TestReadmeMap(t *testing.T) {
+	t.Parallel()
 	pages := harness.Guides(t)
 	for page := range pages {
-		if page != harness.ReadmeFile && !strings.Contains(pages[harness.ReadmeFile], "]("+page+")") {
+		if page != "README.md" && !strings.Contains(pages["README.md"], "]("+page+")") {
 			t.Errorf("the README does not link to %s", page)
 		}
 	}
@@ -68,6 +77,7 @@ func TestReadmeMap(t *testing.T) {
 
 // TestDocsTables compares the generated tables with what the program has.
 func TestDocsTables(t *testing.T) {
+	t.Parallel()
 	harness.CheckTables(t, map[string]string{
 		"commands":      commandTable(),
 		"compatibility": compatibilityTable(),
@@ -178,6 +188,7 @@ func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
 
 // TestDocsGroups holds the order of groups to the groups of the commands.
 func TestDocsGroups(t *testing.T) {
+	t.Parallel()
 	for c := range commands.All() {
 		if !slices.Contains(commandGroups, c.Group) {
 			t.Errorf("commandGroups lacks %s, the group of %s", c.Group, c.Name)
@@ -187,6 +198,7 @@ func TestDocsGroups(t *testing.T) {
 
 // TestDocsMissingCommands: a command that a chapter on what is missing names must be missing.
 func TestDocsMissingCommands(t *testing.T) {
+	t.Parallel()
 	table, found := commandTable(), 0
 	for page, text := range harness.Guides(t) {
 		for _, chapter := range regexp.MustCompile(`(?m)^## `).Split(text, -1) {
@@ -213,6 +225,7 @@ var missingChapters = []string{"What it cannot do", "What is missing", "Caveats"
 // TestDocsCommands: every DOC and CONTAINER command that a page names exists, apart from the example
 // of an unknown one.
 func TestDocsCommands(t *testing.T) {
+	t.Parallel()
 	names := map[string]bool{"DOC.SET": true}
 	eachCommand(func(name string, _ *commands.Command) { names[name] = true })
 	found := 0
@@ -231,27 +244,41 @@ func TestDocsCommands(t *testing.T) {
 
 // TestDocsLinks follows the links of all pages to chapters and files.
 func TestDocsLinks(t *testing.T) {
+	t.Parallel()
 	pages, followed := allPages(t), 0
+	anchors := anchorsOf(pages)
 	for page, text := range pages {
-		for _, fault := range linkFaults(pages, page, text) {
+		for _, fault := range linkFaults(anchors, page, text) {
 			t.Error(fault)
 		}
-		followed += len(harness.Link.FindAllString(text, -1))
+		followed += len(link.FindAllString(text, -1))
 	}
 	if followed == 0 {
 		t.Error("no links found")
 	}
 }
 
+var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+
+// anchorsOf returns the anchors of pages, by path.
+func anchorsOf(pages map[string]string) map[string]map[string]bool {
+	anchors := map[string]map[string]bool{}
+	for page, text := range pages {
+		anchors[page] = harness.Anchors(text)
+	}
+	return anchors
+}
+
 // TestDocsLinkFaults shows that links can be broken.
 func TestDocsLinkFaults(t *testing.T) {
+	t.Parallel()
 	pages := map[string]string{
 		"README.md": "## Run it\n```sh\n# not a heading\n```\n",
 		"docs/a.md": "# A\n## `SAVE`, and why\n## Twice\n## Twice\n",
 	}
 	for _, tt := range []struct{ page, text, want string }{
 		{"README.md", "[a](docs/a.md) [b](docs/a.md#save-and-why) [c](#run-it) [d](https://example.org/#x)", ""},
-		{"docs/a.md", "[a](../README.md#run-it) [b](#twice) [c](#twice-1) [d](../docs_test.go)", ""},
+		{"docs/a.md", "[a](../README.md#run-it) [b](#twice) [c](#twice-1) [d](../go.mod)", ""},
 		{"README.md", "[a](#nowhere)", "README.md: no chapter #nowhere in README.md"},
 		{"README.md", "[a](#not-a-heading)", "README.md: no chapter #not-a-heading in README.md"},
 		{"docs/a.md", "[a](#twice-2)", "docs/a.md: no chapter #twice-2 in docs/a.md"},
@@ -259,15 +286,15 @@ func TestDocsLinkFaults(t *testing.T) {
 		{"docs/a.md", "[a](README.md)", "docs/a.md: no file docs/README.md"},
 		{"README.md", "[a](../go.mod)", "README.md: no file ../go.mod"},
 	} {
-		if got := strings.Join(linkFaults(pages, tt.page, tt.text), "; "); got != tt.want {
+		if got := strings.Join(linkFaults(anchorsOf(pages), tt.page, tt.text), "; "); got != tt.want {
 			t.Errorf("%s in %s: %q, want %q", tt.text, tt.page, got, tt.want)
 		}
 	}
 }
 
-// linkFaults returns a line for each link of a page that leads nowhere.
-func linkFaults(pages map[string]string, page, text string) (faults []string) {
-	for _, m := range harness.Link.FindAllStringSubmatch(harness.Fence.ReplaceAllString(text, ""), -1) {
+// linkFaults returns a line for each link of a page that leads nowhere. It is given the anchors of all pages.
+func linkFaults(anchors map[string]map[string]bool, page, text string) (faults []string) {
+	for _, m := range link.FindAllStringSubmatch(harness.Prose(text), -1) {
 		if strings.HasPrefix(m[1], "https://") {
 			continue
 		}
@@ -276,13 +303,13 @@ func linkFaults(pages map[string]string, page, text string) (faults []string) {
 		if target != "" {
 			file = path.Join(path.Dir(page), target)
 		}
-		if _, known := pages[file]; !known {
+		if anchors[file] == nil {
 			if _, err := os.Stat(file); err != nil || strings.HasPrefix(file, "..") {
 				faults = append(faults, fmt.Sprintf("%s: no file %s", page, file))
 				continue
 			}
 		}
-		if hasAnchor && !harness.Anchors(pages[file])[anchor] {
+		if hasAnchor && !anchors[file][anchor] {
 			faults = append(faults, fmt.Sprintf("%s: no chapter #%s in %s", page, anchor, file))
 		}
 	}
@@ -292,6 +319,7 @@ func linkFaults(pages map[string]string, page, text string) (faults []string) {
 // TestDocsNames looks for files and declarations that are mentioned like `commands/engine.go` and
 // `commands/engine.go:Engine.Execute`.
 func TestDocsNames(t *testing.T) {
+	t.Parallel()
 	mention := regexp.MustCompile("`([\\w/]+\\.(?:go|md|txt))(?::([\\w.]+))?`")
 	mentions := 0
 	for page, text := range harness.Guides(t) {
@@ -347,6 +375,7 @@ func declared(t *testing.T, file string) (names []string) {
 
 // TestDocsCommandLines checks the options on command lines and in config files.
 func TestDocsCommandLines(t *testing.T) {
+	t.Parallel()
 	lines, files := 0, 0
 	for page, text := range harness.Guides(t) {
 		for line := range strings.Lines(strings.Join(harness.Blocks(text, "sh"), "")) {
@@ -375,102 +404,75 @@ func TestDocsCommandLines(t *testing.T) {
 	}
 }
 
-// TestDocsTestCommands: each "go test" that a page shows names tests and flags that exist.
-func TestDocsTestCommands(t *testing.T) {
-	found := 0
-	for page, text := range harness.Guides(t) {
-		for _, m := range regexp.MustCompile("go test ((?:\\.[\\w./]*)(?: \\.[\\w./]*)*)([^`\n#]*)").FindAllStringSubmatch(text, -1) {
-			found++
-			for _, folder := range strings.Fields(m[1]) {
-				if strings.HasSuffix(folder, "...") {
-					continue
-				}
-				if fault := testCommandFault(t, folder, strings.Fields(m[2])); fault != "" {
-					t.Errorf("%s: go test %s %s: %s", page, m[1], m[2], fault)
-				}
-			}
-		}
-	}
-	if found == 0 {
-		t.Error("no tests are mentioned")
-	}
-}
-
-// testCommandFault reports why "go test folder args" runs no test or is refused; "" if it does run one.
-func testCommandFault(t *testing.T, folder string, args []string) string {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
-	if err != nil || len(files) == 0 {
-		return folder + " has no tests"
-	}
-	var source strings.Builder
-	for _, text := range harness.ReadPages(t, files) {
-		source.WriteString(text)
-	}
-	tests := source.String()
-	for _, m := range regexp.MustCompile(`"mayfly/(\S+test)"`).FindAllStringSubmatch(tests, -1) { // helpers that define flags
-		helpers, _ := filepath.Glob(filepath.Join(m[1], "*.go"))
-		for _, text := range harness.ReadPages(t, helpers) {
-			source.WriteString(text)
-		}
-	}
-	names := regexp.MustCompile(`(?m)^func (Test\w+)`).FindAllStringSubmatch(tests, -1)
-	for i, arg := range args {
-		switch arg {
-		case "-v", "-race":
-		case "-timeout", "-tags":
-		case "-run":
-			pattern, _, _ := strings.Cut(strings.Trim(args[i+1], "'"), "/")
-			runs := func(name []string) bool { return regexp.MustCompile(pattern).MatchString(name[1]) }
-			if !slices.ContainsFunc(names, runs) {
-				return folder + " has no test " + pattern
-			}
-		default:
-			if flag, ok := strings.CutPrefix(arg, "-"); ok &&
-				!regexp.MustCompile(`flag\.\w+\("`+flag+`"`).MatchString(source.String()) {
-				return folder + " has no flag " + arg
-			}
-		}
-	}
-	return ""
-}
-
-// TestDocsByRedisCLI types the examples into redis-cli. It shows that the notation is redis-cli's and
-// that the built program does what the pages say. What follows a passing of time in a chapter is left
-// to TestDocs in package commands.
+// TestDocsByRedisCLI types the examples into redis-cli. It shows that the notation is redis-cli's and that the built program
+// does what the pages say. What follows a passing of time in a chapter is left to TestDocs in package commands.
 func TestDocsByRedisCLI(t *testing.T) {
-	later := regexp.MustCompile(`(?m)^\(\d+ \w+ later\)$`)
+	drill.Slow(t)
+	t.Parallel()
+	harness.Need(t, "redis-cli")
 	typed := 0
 	for page, text := range harness.Guides(t) {
-		p := harness.Start(t, filepath.Join(t.TempDir(), "data")) // numbers of containers begin at 16 again
-		p.CLI("PING")                                             // skips without redis-cli
-		for chapter := range strings.SplitSeq(text, "\n## ") {
-			empty(p)
-			var commands, replies strings.Builder
-			now := later.Split(strings.Join(harness.Blocks(chapter, "console"), ""), 2)[0]
-			for line := range strings.Lines(now) {
-				if command, ok := strings.CutPrefix(line, "> "); ok {
-					commands.WriteString(command)
-					typed++
-				} else if !strings.HasPrefix(line, "#") && line != "\n" {
-					replies.WriteString(line)
-				}
-			}
-			cmd := exec.Command("redis-cli", "-3", "--no-raw", "-p", p.Port)
-			cmd.Stdin = strings.NewReader(commands.String())
-			out, err := cmd.Output()
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := regexp.MustCompile(`\n+`).ReplaceAllString(string(out), "\n") // errors are followed by an empty line
-			if got != replies.String() {
-				title, _, _ := strings.Cut(chapter, "\n")
-				t.Errorf("%s, chapter %s: redis-cli says\n%s\nthe page says\n%s", page, title, got, replies.String())
-			}
+		if len(harness.Blocks(text, "console")) == 0 {
+			continue
 		}
+		typed++
+		t.Run(page, func(t *testing.T) {
+			t.Parallel()
+			p := harness.Start(t, filepath.Join(t.TempDir(), "data")) // numbers of containers begin at 16 again
+			for chapter := range strings.SplitSeq(text, "\n## ") {
+				typeChapter(p, chapter)
+			}
+		})
 	}
 	if typed == 0 {
-		t.Error("nothing was typed")
+		t.Error("nothing is typed")
+	}
+}
+
+var (
+	later      = regexp.MustCompile(`(?m)^\(\d+ \w+ later\)$`)
+	emptyLines = regexp.MustCompile(`\n+`)
+)
+
+// typeChapter types the examples of one chapter into an empty server.
+func typeChapter(p *harness.Process, chapter string) {
+	p.T.Helper()
+	var commands, replies strings.Builder
+	now := later.Split(strings.Join(harness.Blocks(chapter, "console"), ""), 2)[0]
+	for line := range strings.Lines(now) {
+		if command, ok := strings.CutPrefix(line, "> "); ok {
+			commands.WriteString(command)
+		} else if !strings.HasPrefix(line, "#") && line != "\n" {
+			replies.WriteString(line)
+		}
+	}
+	if commands.Len() == 0 {
+		return
+	}
+	empty(p)
+	out, code := p.CLIWith(strings.NewReader(commands.String()), "-3", "--no-raw")
+	got := emptyLines.ReplaceAllString(out, "\n") // errors are followed by an empty line
+	if code != 0 || got != replies.String() {
+		title, _, _ := strings.Cut(chapter, "\n")
+		p.T.Errorf("chapter %s: redis-cli says\n%s\nand ends with %d; the page says\n%s", title, got, code, replies.String())
+	}
+}
+
+// empty removes all documents, keys and containers.
+func empty(p *harness.Process) {
+	p.T.Helper()
+	db, ctx := p.Client(), p.T.Context()
+	names, err := db.Do(ctx, "CONTAINER.LIST", "MATCH", "*[^0-9]*").StringSlice()
+	pipe := db.Pipeline()
+	pipe.FlushAll(ctx)
+	for _, name := range names {
+		pipe.Do(ctx, "CONTAINER.DROP", name)
+	}
+	if _, failed := pipe.Exec(ctx); failed != nil && !strings.HasPrefix(failed.Error(), "HELD ") { // what is on hold stays
+		err = errors.Join(err, failed)
+	}
+	if err != nil {
+		p.T.Fatal(err)
 	}
 }
 
@@ -481,6 +483,8 @@ const readsFolder = "os.Args[1]"
 // of the folder of a running server, and the folder once the server has stopped. A program prints
 // each key with its value, and a value ends with the text of the document.
 func TestDocsFolderPrograms(t *testing.T) {
+	drill.Slow(t)
+	t.Parallel()
 	found := 0
 	for page, text := range harness.Guides(t) {
 		for _, program := range harness.Blocks(text, "go") {
@@ -499,14 +503,9 @@ func TestDocsFolderPrograms(t *testing.T) {
 				t.Fatal(err)
 			}
 			p.Terminate()
-			file := harness.WriteFile(t, "main.go", program)
 			for _, folder := range []string{copied, dir} {
-				out, err := exec.Command("go", "run", file, folder).CombinedOutput()
-				if err != nil {
-					t.Fatalf("%s: %v\n%s", page, err, out)
-				}
 				got := map[string]string{}
-				for line := range strings.Lines(string(out)) {
+				for line := range strings.Lines(runGo(t, program, folder)) {
 					key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 					if _, id, ok := strings.Cut(key, ":"); ok {
 						got[id] = value[strings.LastIndex(value, " ")+1:] // without the header of the record
@@ -558,6 +557,8 @@ const clusterPage = "docs/cluster.md"
 
 // TestDocsPrograms runs the programs in Go, which print what the comment at the end of a line says.
 func TestDocsPrograms(t *testing.T) {
+	drill.Slow(t)
+	t.Parallel()
 	found := 0
 	for page, text := range harness.Guides(t) {
 		for _, program := range harness.Blocks(text, "go") {
@@ -565,20 +566,66 @@ func TestDocsPrograms(t *testing.T) {
 				continue
 			}
 			found++
-			p := harness.Start(t, filepath.Join(t.TempDir(), "data"))
-			here := strings.ReplaceAll(program, ":6379", ":"+p.Port)
-			out, err := exec.Command("go", "run", harness.WriteFile(t, "main.go", here)).CombinedOutput()
-			if err != nil {
-				t.Fatalf("%s: %v\n%s", page, err, out)
-			}
-			if want := printed(program); string(out) != want {
-				t.Errorf("%s: a program printed\n%s\nwant\n%s", page, out, want)
-			}
+			t.Run(page, func(t *testing.T) {
+				t.Parallel()
+				host := harness.Host(t)
+				harness.StartOn(t, "6379", filepath.Join(t.TempDir(), "data"), "--bind", host)
+				if got, want := runGo(t, program, host), printed(program); got != want {
+					t.Errorf("a program printed\n%s\nwant\n%s", got, want)
+				}
+			})
 		}
 	}
 	if found == 0 {
 		t.Error("there is no program")
 	}
+}
+
+// runGo runs a program of the docs and returns what it prints. localhost stands in it for the argument.
+func runGo(t *testing.T, program, argument string) string {
+	t.Helper()
+	dir := programFolder(t, strings.ReplaceAll(program, `"localhost:`, `localhost+":`))
+	cmd := exec.Command("go", "run", filepath.Join(dir, "main.go"), filepath.Join(dir, "localhost.go"), argument)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s%s", err, out, &stderr)
+	}
+	return string(out)
+}
+
+// programFolder returns a folder with a program, in the user's cache folder. It has the same path each time: so go run links
+// the program once.
+func programFolder(t *testing.T, program string) string {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(cache, "mayfly-tests", fmt.Sprintf("program-%x", sha256.Sum256([]byte(program))))
+	if _, err := os.Stat(dir); err == nil {
+		return dir
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	fresh, err := os.MkdirTemp(filepath.Dir(dir), "fresh-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(fresh) // in vain once it is renamed
+	for name, text := range map[string]string{
+		"main.go": program, "localhost.go": "package main\n\nimport \"os\"\n\nvar localhost = os.Args[1]\n",
+	} {
+		if err := os.WriteFile(filepath.Join(fresh, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Rename(fresh, dir); err != nil && !errors.Is(err, fs.ErrExist) { // another run may be first
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // printed returns what a program prints: what the comment at the end of a line says.
@@ -589,14 +636,11 @@ func printed(program string) (text string) {
 	return text
 }
 
-// TestDocsTools runs the blocks of shell lines that use only the tools. /var/lib is a folder of the test
-// with the data of a stopped server in /var/lib/mayfly; localhost and otherhost are running servers.
+// TestDocsTools runs the blocks of shell lines that use only the tools. /var/lib is a folder of the test with the data of a
+// stopped server in /var/lib/mayfly; localhost and otherhost are running servers.
 func TestDocsTools(t *testing.T) {
-	fill := func(p *harness.Process) {
-		p.CLI("CONTAINER.SET", "orders", "TTL", "3600")
-		p.CLI("DOC.PUT", "orders", "1001", `{"item":"tea"}`)
-		p.CLI("SET", "greeting", "hello")
-	}
+	drill.Slow(t)
+	t.Parallel()
 	onlyTools := regexp.MustCompile(`^(mayfly (check|repair|export|import|forecast|top) [^\n]*\n)+$`)
 	path := t.TempDir()
 	if err := os.Symlink(harness.Binary, filepath.Join(path, "mayfly")); err != nil {
@@ -605,26 +649,12 @@ func TestDocsTools(t *testing.T) {
 	played := 0
 	for page, text := range harness.Guides(t) {
 		for _, block := range harness.Blocks(text, "sh") {
-			if !onlyTools.MatchString(block) {
-				continue
-			}
-			played++
-			dir := t.TempDir()
-			stopped := harness.Start(t, filepath.Join(dir, "mayfly"))
-			fill(stopped)
-			stopped.Terminate()
-			local, other := harness.Start(t, filepath.Join(t.TempDir(), "data")), harness.Start(t, filepath.Join(t.TempDir(), "data"))
-			fill(local)
-			script := strings.NewReplacer("/var/lib/", dir+"/", "localhost:6379", "127.0.0.1:"+local.Port, "localhost --port 6379", "127.0.0.1 --port "+local.Port,
-				"otherhost:6379", "127.0.0.1:"+other.Port).Replace(block)
-			cmd := exec.Command("bash", "-e", "-o", "pipefail", "-c", script)
-			cmd.Dir = dir
-			cmd.Env = append(os.Environ(), "PATH="+path+":"+os.Getenv("PATH"))
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("%s: %v\n%s\n%s", page, err, script, out)
-			}
-			if strings.Contains(block, "otherhost") && other.CLI("DOC.GET", "orders", "1001") != local.CLI("DOC.GET", "orders", "1001") {
-				t.Errorf("%s: the other server lacks what was exported", page)
+			if onlyTools.MatchString(block) {
+				played++
+				t.Run(page, func(t *testing.T) {
+					t.Parallel()
+					playTools(t, path, block)
+				})
 			}
 		}
 	}
@@ -633,8 +663,53 @@ func TestDocsTools(t *testing.T) {
 	}
 }
 
+// playTools runs a block of shell lines that finds mayfly in a folder.
+func playTools(t *testing.T, path, block string) {
+	start := func(dir string) *harness.Process {
+		t.Helper()
+		p := harness.Start(t, dir)
+		db, ctx := p.Client(), t.Context()
+		for _, command := range [][]any{
+			{"CONTAINER.SET", "orders", "TTL", 3600}, {"DOC.PUT", "orders", "1001", `{"item":"tea"}`}, {"SET", "greeting", "hello"},
+		} {
+			if err := db.Do(ctx, command...).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return p
+	}
+	dir := t.TempDir()
+	script := strings.ReplaceAll(block, "/var/lib/", dir+"/")
+	if script != block {
+		start(filepath.Join(dir, "mayfly")).Terminate()
+	}
+	if strings.Contains(block, "localhost") {
+		p := start(filepath.Join(t.TempDir(), "data"))
+		script = strings.NewReplacer("localhost:6379", "127.0.0.1:"+p.Port,
+			"localhost --port 6379", "127.0.0.1 --port "+p.Port).Replace(script)
+	}
+	var other *harness.Process
+	if strings.Contains(block, "otherhost") {
+		other = harness.Start(t, filepath.Join(t.TempDir(), "data"))
+		script = strings.ReplaceAll(script, "otherhost:6379", "127.0.0.1:"+other.Port)
+	}
+	cmd := exec.Command("bash", "-e", "-o", "pipefail", "-c", script)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "PATH="+path+":"+os.Getenv("PATH"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s\n%s", err, script, out)
+	}
+	if other != nil {
+		if got, err := other.Client().Do(t.Context(), "DOC.GET", "orders", "1001").Text(); got != `{"item":"tea"}` {
+			t.Errorf("the other server lacks what was exported: %q, %v", got, err)
+		}
+	}
+}
+
 // TestDocsLines imports the lines of JSON that the pages show, and no line is bad.
 func TestDocsLines(t *testing.T) {
+	drill.Slow(t)
+	t.Parallel()
 	found := 0
 	for _, text := range harness.Guides(t) {
 		for _, lines := range harness.Blocks(text, "json") {
@@ -649,6 +724,7 @@ func TestDocsLines(t *testing.T) {
 
 // TestDocsFences: every block of code is closed and marked with a language that a test knows.
 func TestDocsFences(t *testing.T) {
+	t.Parallel()
 	languages := []string{"console", "sh", "go", "python", "conf", "json", "js"}
 	for page, text := range harness.Guides(t) {
 		open := false
@@ -666,14 +742,5 @@ func TestDocsFences(t *testing.T) {
 		if open {
 			t.Errorf("%s: the last block of code is not closed", page)
 		}
-	}
-}
-
-// empty removes all documents, keys and containers.
-func empty(p *harness.Process) {
-	p.T.Helper()
-	p.CLI("FLUSHALL")
-	for _, name := range strings.Fields(p.CLI("CONTAINER.LIST", "MATCH", "*[^0-9]*")) {
-		p.CLI("CONTAINER.DROP", name)
 	}
 }

@@ -1,27 +1,17 @@
 package harness
 
 import (
+	"flag"
 	"fmt"
+	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
-
-	"flag"
-	"os"
-	"regexp"
 )
 
-// IsWorker reports whether a program of the docs reads a group, and so never ends.
-func IsWorker(program string) bool { return strings.Contains(strings.ToLower(program), "xreadgroup") }
-
-// The README and the pages in docs are checked here for what they say of the program: tables, command
-// lines, programs, links, names of files. TestDocs in package commands plays their examples on a clock
-// that can be moved. TestDocsByRedisCLI plays those in which no time passes with redis-cli.
-// The tests find the pages by walking the tree, so a new page needs no change here.
-
+// Rewrite is true if tests write what is generated in the docs anew.
 var Rewrite = flag.Bool("rewrite", false, "write the generated tables of the docs anew")
-
-const ReadmeFile = "README.md"
 
 // Guides returns the README and the pages in docs, by path.
 func Guides(t *testing.T) map[string]string {
@@ -30,20 +20,21 @@ func Guides(t *testing.T) map[string]string {
 	if err != nil || len(files) == 0 {
 		t.Fatal("no pages in docs: ", err)
 	}
-	return ReadPages(t, append(files, ReadmeFile))
+	return ReadFiles(t, append(files, "README.md"))
 }
 
-func ReadPages(t *testing.T, files []string) map[string]string {
+// ReadFiles returns texts by path.
+func ReadFiles(t *testing.T, files []string) map[string]string {
 	t.Helper()
-	pages := map[string]string{}
+	texts := map[string]string{}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		pages[filepath.ToSlash(file)] = string(text)
+		texts[filepath.ToSlash(file)] = string(text)
 	}
-	return pages
+	return texts
 }
 
 // CheckTables compares tables in the README and in docs, by name, with what they should be. Each stands on one page,
@@ -63,7 +54,7 @@ func CheckTables(t *testing.T, tables map[string]string) {
 			found++
 			if got != want && !*Rewrite {
 				t.Errorf("%s: the table of %s is not what the program has; write it anew with\n"+
-					"\tgo test ./test/... -run Tables -rewrite\n%s", page, name, Difference(got, want))
+					"\tgo test ./test/docs ./test/clients -run Tables -rewrite\n%s", page, name, Difference(got, want))
 			}
 			pages[page] = before + begin + want + end + after
 		}
@@ -96,20 +87,19 @@ func Difference(got, want string) string {
 	return out.String()
 }
 
-// OfRedisJSON is the group of the commands that RedisJSON brings to Redis.
-const OfRedisJSON = "json"
-
 var (
-	Fence    = regexp.MustCompile("(?ms)^```.*?^```$")
+	fence    = regexp.MustCompile("(?ms)^```.*?^```$")
 	heading  = regexp.MustCompile(`(?m)^#+ (.*)$`)
 	notInURL = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
-	Link     = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 )
+
+// Prose returns a page without its code blocks.
+func Prose(text string) string { return fence.ReplaceAllString(text, "") }
 
 // Anchors returns the anchors that GitHub makes of a page's headings.
 func Anchors(text string) map[string]bool {
 	set := map[string]bool{}
-	for _, m := range heading.FindAllStringSubmatch(Fence.ReplaceAllString(text, ""), -1) {
+	for _, m := range heading.FindAllStringSubmatch(Prose(text), -1) {
 		name := strings.ReplaceAll(notInURL.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-")
 		anchor := name
 		for i := 1; set[anchor]; i++ {
@@ -127,3 +117,9 @@ func Blocks(text, language string) (list []string) {
 	}
 	return list
 }
+
+// IsWorker reports whether a program of the docs reads a group, and so never ends.
+func IsWorker(program string) bool { return strings.Contains(strings.ToLower(program), "xreadgroup") }
+
+// OfRedisJSON is the group of the commands that RedisJSON brings to Redis.
+const OfRedisJSON = "json"
