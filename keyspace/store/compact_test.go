@@ -126,9 +126,6 @@ func TestCompactAnEmptyStore(t *testing.T) {
 func TestCompactSurvivesACrashAnywhere(t *testing.T) {
 	t.Parallel()
 	disk := vfstest.NewMemory()
-	if err := disk.Mkdir(vfstest.Dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
 	compacting, cuts, r := false, 0, drill.Rand(t)
 	var s *Store
 	var live map[string]string
