@@ -25,7 +25,7 @@ import (
 )
 
 // powerCuts is at how many fsyncs the drills cut the power, for each policy.
-func powerCuts() int { return drill.Pick(30, 60, 5000) }
+func powerCuts() int { return drill.Pick(30, 60, 1000) }
 
 // TestPowerCut cuts the power at each fsync while several goroutines write, change rules, drop and exchange containers,
 // and others make checkpoints, compact and purge. It then opens three images of the disk. They have only the bytes that

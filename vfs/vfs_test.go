@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	_ "mayfly/test/drill" // its flags
 )
 
 // Both ways to take room make a file of the size that is asked for.

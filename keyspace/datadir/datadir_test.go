@@ -92,8 +92,8 @@ func TestPartitionCountIsTheFolders(t *testing.T) {
 	}
 }
 
+// It is not parallel: a process that it starts has the files of other tests open for a moment, with their locks.
 func TestDataFolderInUse(t *testing.T) {
-	t.Parallel()
 	path := t.TempDir()
 	if dir := os.Getenv("MAYFLY_TEST_LOCK"); dir != "" { // this is the other process
 		refused(t, dir, dir, "in use by another process", "(pid "+strconv.Itoa(os.Getppid())+")")

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,11 +23,58 @@ import (
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/streamid"
+	"mayfly/vfs"
 	"mayfly/vfs/vfstest"
 )
 
-// disk is the disk of all tests: real files, which are not forced to disk. No test tells it to fail.
-var disk = vfstest.Fast()
+// disk is the disk of all tests. Each has folders of its own.
+var disk = vfstest.NewMemory()
+
+var dirs atomic.Int64 // folders of newDir
+
+// newDir makes a folder for a test.
+func newDir(t testing.TB) string {
+	t.Helper()
+	dir := fmt.Sprint("/dir-", dirs.Add(1))
+	if err := disk.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { disk.RemoveAll(dir) })
+	return dir
+}
+
+// edit opens a file for a change.
+func edit(path string, flag int, f func(f vfs.File) error) error {
+	file, err := disk.OpenFile(path, os.O_RDWR|flag, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(file), file.Close())
+}
+
+// writeFile is os.WriteFile.
+func writeFile(path string, content []byte) error {
+	return edit(path, os.O_CREATE|os.O_TRUNC, func(f vfs.File) error {
+		_, err := f.WriteAt(content, 0)
+		return err
+	})
+}
+
+// truncate is os.Truncate.
+func truncate(path string, size int64) error {
+	return edit(path, 0, func(f vfs.File) error { return f.Truncate(size) })
+}
+
+// glob is filepath.Glob for names in one folder.
+func glob(pattern string) (paths []string, err error) {
+	entries, err := disk.ReadDir(filepath.Dir(pattern))
+	for _, e := range entries {
+		if ok, _ := filepath.Match(filepath.Base(pattern), e.Name()); ok {
+			paths = append(paths, filepath.Join(filepath.Dir(pattern), e.Name()))
+		}
+	}
+	return paths, err
+}
 
 // opened is a keyspace for one test. When the test ends it is checked and closed.
 type opened struct {
@@ -48,7 +96,7 @@ func (p place) partition(partitions int) int {
 // open makes a keyspace in a new folder.
 func open(t *testing.T, partitions int) *opened {
 	t.Helper()
-	o, err := openIn(t, t.TempDir(), aoftest.Epoch, partitions)
+	o, err := openIn(t, newDir(t), aoftest.Epoch, partitions)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +260,7 @@ func (o *opened) checkpoint() {
 // copied copies the folder as a crash of the process leaves it. state is its expected content.
 func (o *opened) copied(state map[place]record.Item) *lived {
 	o.t.Helper()
-	l := &lived{dir: filepath.Join(o.t.TempDir(), "data"), state: state, t: o.t}
+	l := &lived{dir: filepath.Join(newDir(o.t), "data"), state: state, t: o.t}
 	copyFolder(o.t, o.Dir(), l.dir)
 	return l
 }
@@ -220,15 +268,20 @@ func (o *opened) copied(state map[place]record.Item) *lived {
 // copyFolder copies a folder. A checkpoint may remove a journal meanwhile: then the copy is made anew.
 func copyFolder(t *testing.T, from, to string) {
 	t.Helper()
-	err := os.CopyFS(to, os.DirFS(from))
-	for errors.Is(err, fs.ErrNotExist) {
-		if err := os.RemoveAll(to); err != nil {
+	for {
+		err := disk.MkdirAll(to, 0o700)
+		entries, failed := disk.ReadDir(from)
+		for _, e := range entries {
+			content, failed := vfs.ReadFile(disk, filepath.Join(from, e.Name()))
+			err = errors.Join(err, failed, writeFile(filepath.Join(to, e.Name()), content))
+		}
+		if err = errors.Join(err, failed); err == nil {
+			return
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)
 		}
-		err = os.CopyFS(to, os.DirFS(from))
-	}
-	if err != nil {
-		t.Fatal(err)
+		disk.RemoveAll(to)
 	}
 }
 
@@ -344,14 +397,14 @@ func (o *opened) randomWrite(random *rand.Rand, containers []string) {
 // copy copies the folder with one file spoilt, or made.
 func (l *lived) copy(file string, spoil func(content []byte) []byte) string {
 	l.t.Helper()
-	to := l.t.TempDir()
+	to := newDir(l.t)
 	copyFolder(l.t, l.dir, to)
 	path := filepath.Join(to, file)
 	var content []byte
-	if _, err := os.Stat(path); err == nil {
+	if _, err := disk.Stat(path); err == nil {
 		content = vfstest.Read(l.t, disk, path)
 	}
-	if err := os.WriteFile(path, spoil(content), 0o600); err != nil {
+	if err := writeFile(path, spoil(content)); err != nil {
 		l.t.Fatal(err)
 	}
 	return to
@@ -361,7 +414,7 @@ func (l *lived) copy(file string, spoil func(content []byte) []byte) string {
 func (l *lived) without(file string) string {
 	l.t.Helper()
 	dir := l.copy(file, func(b []byte) []byte { return b })
-	if err := os.Remove(filepath.Join(dir, file)); err != nil {
+	if err := disk.Remove(filepath.Join(dir, file)); err != nil {
 		l.t.Fatal(err)
 	}
 	return dir
@@ -384,7 +437,7 @@ func (l *lived) flipIn(file, text string, offset int) string {
 // that has not taken its name yet.
 func (l *lived) files() (names []string) {
 	l.t.Helper()
-	entries, err := os.ReadDir(l.dir)
+	entries, err := disk.ReadDir(l.dir)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -412,7 +465,7 @@ func (l *lived) journals() (names []string) {
 // seals are the seals of a file in their order.
 func (l *lived) seals(file string) (seals []aof.Seal) {
 	l.t.Helper()
-	f, err := os.Open(filepath.Join(l.dir, file))
+	f, err := disk.Open(filepath.Join(l.dir, file))
 	if err != nil {
 		l.t.Fatal(err)
 	}

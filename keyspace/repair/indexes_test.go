@@ -2,7 +2,6 @@ package repair
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -35,7 +34,7 @@ func TestRepairKeepsIndexes(t *testing.T) {
 	for i := range 20 {
 		o.put("orders", fmt.Sprint("id-", i), fmt.Sprintf(`{"status":"open","total":%d}`, i), expiry.Inherit)
 	}
-	dir := filepath.Join(t.TempDir(), "backup")
+	dir := filepath.Join(newDir(t), "backup")
 	if err := o.Backup(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -59,10 +58,10 @@ func TestRepairKeepsIndexes(t *testing.T) {
 
 	// Damage in a store does not touch the catalogue.
 	store := filepath.Join(dir, datadir.PartitionName(0))
-	if err := os.Truncate(store, 10); err != nil {
+	if err := truncate(store, 10); err != nil {
 		t.Fatal(err)
 	}
-	to := filepath.Join(t.TempDir(), "new")
+	to := filepath.Join(newDir(t), "new")
 	if report, err := Run(disk, dir, to, func(string, *Report) error { return nil }); err != nil || report.Clean() {
 		t.Fatalf("%+v, %v", report, err)
 	}

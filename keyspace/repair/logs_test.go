@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -80,7 +79,7 @@ func (l *logged) entry(log uint32, item string, n int, etag uint64) {
 // write writes the folder, of three partitions, as a clean stop leaves it.
 func (l *logged) write() (dir string) {
 	l.t.Helper()
-	dir = filepath.Join(l.t.TempDir(), "logged")
+	dir = filepath.Join(newDir(l.t), "logged")
 	staging, err := datadir.NewStaging(disk, dir)
 	if err != nil {
 		l.t.Fatal(err)
@@ -169,7 +168,7 @@ func spoil(t *testing.T, path, text string) {
 		t.Fatalf("%s lacks %q", path, text)
 	}
 	b[at+len(text)-1] ^= 1
-	if err := os.WriteFile(path, b, 0o600); err != nil {
+	if err := writeFile(path, b); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -185,7 +184,7 @@ func erase(t *testing.T, path, key string) {
 		t.Fatal(path, key, from, at, to)
 	}
 	clear(b[from:to])
-	if err := os.WriteFile(path, b, 0o600); err != nil {
+	if err := writeFile(path, b); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -325,7 +324,7 @@ func TestRepairOfLogs(t *testing.T) {
 			if tt.spoil != nil {
 				tt.spoil(t, dir)
 			}
-			to := filepath.Join(t.TempDir(), "new")
+			to := filepath.Join(newDir(t), "new")
 			report, err := Run(disk, dir, to, func(string, *Report) error { return nil })
 			if err != nil {
 				t.Fatal(err)

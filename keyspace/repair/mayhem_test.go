@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -45,7 +44,7 @@ type spoiler struct {
 func (m *spoiler) path(name string) string { return filepath.Join(m.dir, name) }
 
 func (m *spoiler) any(pattern string) string {
-	found, err := filepath.Glob(m.path(pattern))
+	found, err := glob(m.path(pattern))
 	if err != nil || len(found) == 0 {
 		m.t.Fatal(pattern, err)
 	}
@@ -53,7 +52,7 @@ func (m *spoiler) any(pattern string) string {
 }
 
 func (m *spoiler) change(name string, f func(b []byte) []byte) {
-	if err := os.WriteFile(m.path(name), f(vfstest.Read(m.t, disk, m.path(name))), 0o600); err != nil {
+	if err := writeFile(m.path(name), f(vfstest.Read(m.t, disk, m.path(name)))); err != nil {
 		m.t.Fatal(err)
 	}
 }
@@ -94,7 +93,7 @@ var mayhemKinds = []mayhem{
 	}},
 	{"a hole of a hundred megabytes", true, func(m *spoiler) string {
 		name := m.any("*.db")
-		m.must(os.Truncate(m.path(name), 100<<20))
+		m.must(truncate(m.path(name), 100<<20))
 		return name
 	}},
 	{"bytes inserted or taken out", true, func(m *spoiler) string {
@@ -115,13 +114,13 @@ var mayhemKinds = []mayhem{
 		return name
 	}},
 	{"two stores exchanged", false, func(m *spoiler) string {
-		m.must(os.Rename(m.path(datadir.PartitionName(0)), m.path("x")))
-		m.must(os.Rename(m.path(datadir.PartitionName(1)), m.path(datadir.PartitionName(0))))
-		m.must(os.Rename(m.path("x"), m.path(datadir.PartitionName(1))))
+		m.must(disk.Rename(m.path(datadir.PartitionName(0)), m.path("x")))
+		m.must(disk.Rename(m.path(datadir.PartitionName(1)), m.path(datadir.PartitionName(0))))
+		m.must(disk.Rename(m.path("x"), m.path(datadir.PartitionName(1))))
 		return ""
 	}},
 	{"a store in the place of another", false, func(m *spoiler) string {
-		m.must(os.WriteFile(m.path(datadir.PartitionName(2)), vfstest.Read(m.t, disk, m.path(datadir.PartitionName(m.r.IntN(2)))), 0o600))
+		m.must(writeFile(m.path(datadir.PartitionName(2)), vfstest.Read(m.t, disk, m.path(datadir.PartitionName(m.r.IntN(2))))))
 		return ""
 	}},
 	{"the catalogue in the place of a store, or the reverse", false, func(m *spoiler) string {
@@ -133,12 +132,12 @@ var mayhemKinds = []mayhem{
 		if m.r.IntN(2) == 0 { // with an end that was never confirmed
 			content = aof.AppendDel(content, "1:unconfirmed")
 		}
-		m.must(os.WriteFile(m.path(to), content, 0o600))
+		m.must(writeFile(m.path(to), content))
 		return from + " as " + to
 	}},
 	{"a compaction under way and a file missing", false, func(m *spoiler) string {
 		name := m.any("[cp]*")
-		m.must(os.Rename(m.path(name), m.path(name+store.TempSuffix)))
+		m.must(disk.Rename(m.path(name), m.path(name+store.TempSuffix)))
 		return name
 	}},
 	{"a journal in the place of a store, or the reverse", false, func(m *spoiler) string {
@@ -146,31 +145,31 @@ var mayhemKinds = []mayhem{
 		if m.r.IntN(2) == 0 {
 			from, to = to, from
 		}
-		m.must(os.WriteFile(m.path(to), vfstest.Read(m.t, disk, m.path(from)), 0o600))
+		m.must(writeFile(m.path(to), vfstest.Read(m.t, disk, m.path(from))))
 		return from + " as " + to
 	}},
 	{"a file missing", false, func(m *spoiler) string {
 		name := m.any("[cfmp]*")
-		m.must(os.Remove(m.path(name)))
+		m.must(disk.Remove(m.path(name)))
 		return name
 	}},
 	{"an empty file", false, func(m *spoiler) string {
 		name := m.any("[cfmp]*")
-		m.must(os.WriteFile(m.path(name), nil, 0o600))
+		m.must(writeFile(m.path(name), nil))
 		return name
 	}},
 	{"a folder in the place of a file", false, func(m *spoiler) string {
 		name := m.any("[cfmp]*")
-		m.must(os.Remove(m.path(name)))
-		m.must(os.Mkdir(m.path(name), 0o700))
+		m.must(disk.Remove(m.path(name)))
+		m.must(disk.Mkdir(m.path(name), 0o700))
 		return name
 	}},
 	{"a journal of another folder", false, func(m *spoiler) string {
-		found, _ := filepath.Glob(filepath.Join(m.other, "journal-*.db"))
+		found, _ := glob(filepath.Join(m.other, "journal-*.db"))
 		name := filepath.Base(found[0])
 		mine := m.any("journal-*.db")
 		n, _ := record.ReadDecimal(strings.TrimSuffix(strings.TrimPrefix(mine, "journal-"), ".db"))
-		m.must(os.WriteFile(m.path(journal.FileName(n+1)), vfstest.Read(m.t, disk, filepath.Join(m.other, name)), 0o600))
+		m.must(writeFile(m.path(journal.FileName(n+1)), vfstest.Read(m.t, disk, filepath.Join(m.other, name))))
 		return name
 	}},
 	{"an older copy of a file", false, func(m *spoiler) string {
@@ -179,21 +178,21 @@ var mayhemKinds = []mayhem{
 			names = append(names, datadir.PartitionName(n))
 		}
 		name := names[m.r.IntN(len(names))]
-		m.must(os.WriteFile(m.path(name), vfstest.Read(m.t, disk, filepath.Join(m.older, name)), 0o600))
+		m.must(writeFile(m.path(name), vfstest.Read(m.t, disk, filepath.Join(m.older, name))))
 		return name
 	}},
 	{"a store of another folder", false, func(m *spoiler) string {
 		name := datadir.PartitionName(m.r.IntN(3))
-		m.must(os.WriteFile(m.path(name), vfstest.Read(m.t, disk, filepath.Join(m.other, name)), 0o600))
+		m.must(writeFile(m.path(name), vfstest.Read(m.t, disk, filepath.Join(m.other, name))))
 		return name
 	}},
 	{"a journal missing", false, func(m *spoiler) string {
 		name := m.any("journal-*.db")
-		m.must(os.Remove(m.path(name)))
+		m.must(disk.Remove(m.path(name)))
 		return name
 	}},
 	{"a journal that skips some", false, func(m *spoiler) string {
-		m.must(os.WriteFile(m.path(journal.FileName(999)), nil, 0o600))
+		m.must(writeFile(m.path(journal.FileName(999)), nil))
 		return ""
 	}},
 }
@@ -209,7 +208,7 @@ func TestMayhem(t *testing.T) {
 	refused, cut := 0, 0
 	for n := range mayhems {
 		kind := mayhemKinds[n%len(mayhemKinds)]
-		dir := t.TempDir()
+		dir := newDir(t)
 		copyFolder(t, l.dir, dir)
 		what, stopped := kind.name+": ", n/len(mayhemKinds)%2 == 0
 		if stopped {
@@ -225,7 +224,7 @@ func TestMayhem(t *testing.T) {
 		runtime.ReadMemStats(&allocated)
 
 		in, inspected := Inspect(disk, dir)
-		to := filepath.Join(t.TempDir(), "repaired")
+		to := filepath.Join(newDir(t), "repaired")
 		report, repaired := Run(disk, dir, to, func(string, *Report) error { return nil })
 		state, err := starts(t, dir)
 		cutAtStart := 0
@@ -269,7 +268,7 @@ func TestMayhem(t *testing.T) {
 		if took, took2 := time.Since(began), after.TotalAlloc-allocated.TotalAlloc; took > 30*time.Second || took2 > 512<<20 {
 			t.Errorf("%s\ntook %v and %d bytes", what, took, took2)
 		}
-		os.RemoveAll(dir)
+		disk.RemoveAll(dir)
 	}
 	t.Logf("%d folders: %d refused, %d started without an end", mayhems, refused, cut)
 }
@@ -290,7 +289,7 @@ func stopCleanly(t *testing.T, dir string) {
 		t.Fatal(path, end, len(content), err)
 	}
 	m.Clean, m.Journals[filepath.Base(path)] = true, manifest.State{Mark: seal.Mark, End: end}
-	if err := errors.Join(os.Truncate(path, end), m.Write(disk, dir)); err != nil {
+	if err := errors.Join(truncate(path, end), m.Write(disk, dir)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -308,7 +307,7 @@ func newestJournal(t *testing.T, dir string) string {
 // filesBut returns the checksums of all files in a folder but one.
 func filesBut(t *testing.T, dir, but string) map[string]uint32 {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
+	entries, err := disk.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +17,8 @@ import (
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/record"
+	"mayfly/test/drill"
+	"mayfly/vfs"
 	"mayfly/vfs/vfstest"
 )
 
@@ -43,7 +44,7 @@ func (g *generations) documents(n int) map[place]record.Item {
 
 func newGenerations(t *testing.T) *generations {
 	t.Helper()
-	g, dir := &generations{}, t.TempDir()
+	g, dir := &generations{}, newDir(t)
 	begin := func(dir string) *opened {
 		o, err := openIn(t, dir, aoftest.Epoch, 3)
 		if err != nil {
@@ -72,14 +73,14 @@ func newGenerations(t *testing.T) *generations {
 			o.checkpoint()
 		}
 	}
-	path := filepath.Join(t.TempDir(), "backup")
+	path := filepath.Join(newDir(t), "backup")
 	if err := o.Backup(path); err != nil {
 		t.Fatal(err)
 	}
 	g.backup = &lived{dir: path, state: o.dump(), t: t}
 	g.stopped = stop(o)
 
-	to := t.TempDir()
+	to := newDir(t)
 	copyFolder(t, dir, to)
 	o = begin(to)
 	for i := range 1500 {
@@ -92,7 +93,7 @@ func newGenerations(t *testing.T) *generations {
 	}
 	g.compact = stop(o)
 
-	o = begin(t.TempDir())
+	o = begin(newDir(t))
 	fill(o, 0)
 	g.other = stop(o)
 	return g
@@ -101,7 +102,7 @@ func newGenerations(t *testing.T) *generations {
 // spoilt copies a folder and spoils it.
 func (l *lived) spoilt(spoil func(dir string) error) string {
 	l.t.Helper()
-	to := l.t.TempDir()
+	to := newDir(l.t)
 	copyFolder(l.t, l.dir, to)
 	if err := spoil(to); err != nil {
 		l.t.Fatal(err)
@@ -112,8 +113,8 @@ func (l *lived) spoilt(spoil func(dir string) error) string {
 // put replaces a file of a folder by that of another one.
 func put(from *lived, name string) func(dir string) error {
 	return func(dir string) error {
-		content, err := os.ReadFile(filepath.Join(from.dir, name))
-		return errors.Join(err, os.WriteFile(filepath.Join(dir, name), content, 0o600))
+		content, err := vfs.ReadFile(disk, filepath.Join(from.dir, name))
+		return errors.Join(err, writeFile(filepath.Join(dir, name), content))
 	}
 }
 
@@ -121,20 +122,20 @@ func cut(name string, size int64) func(dir string) error {
 	return func(dir string) error {
 		path := filepath.Join(dir, name)
 		if size < 0 {
-			fi, err := os.Stat(path)
+			fi, err := disk.Stat(path)
 			if err != nil {
 				return err
 			}
 			size += fi.Size()
 		}
-		return os.Truncate(path, size)
+		return truncate(path, size)
 	}
 }
 
 func remove(names ...string) func(dir string) error {
 	return func(dir string) (err error) {
 		for _, name := range names {
-			err = errors.Join(err, os.Remove(filepath.Join(dir, name)))
+			err = errors.Join(err, disk.Remove(filepath.Join(dir, name)))
 		}
 		return err
 	}
@@ -274,7 +275,7 @@ func TestJournalsThatAreNotAsTheyWere(t *testing.T) {
 		expectRefused(t, what+", newest removed", l.spoilt(remove(newest)), newest, stores)
 		expectRefused(t, what+", all removed", l.spoilt(remove(l.journals()...)), l.journals()[0], stores)
 		foreign := func(dir string) error {
-			return os.WriteFile(filepath.Join(dir, newest), aof.FirstSeal(7).Append(nil), 0o600)
+			return writeFile(filepath.Join(dir, newest), aof.FirstSeal(7).Append(nil))
 		}
 		expectRefused(t, what+", newest replaced", l.spoilt(foreign), newest, stores)
 	}
@@ -298,7 +299,7 @@ func TestJournalsThatAreNotAsTheyWere(t *testing.T) {
 				delete(m.Journals, name)
 				return m.Write(disk, dir)
 			}
-			return os.WriteFile(filepath.Join(dir, name), nil, 0o600)
+			return writeFile(filepath.Join(dir, name), nil)
 		})
 		if in := mustInspect(t, dir); in.State != Damaged || startError(t, dir) == nil {
 			t.Errorf("%s, which the manifest does not name, is accepted", name)
@@ -325,12 +326,12 @@ func TestManifestThatIsNotAsItWas(t *testing.T) {
 	g := newGenerations(t)
 	flip := func(dir string) error {
 		path := filepath.Join(dir, manifest.Name)
-		content, err := os.ReadFile(path)
+		content, err := vfs.ReadFile(disk, path)
 		if err != nil {
 			return err
 		}
 		content[len(content)/2] ^= 1
-		return os.WriteFile(path, content, 0o600)
+		return writeFile(path, content)
 	}
 	for what, l := range map[string]*lived{"stopped": g.stopped, "killed": g.killed[2], "backup": g.backup} {
 		for how, spoil := range map[string]func(dir string) error{"removed": remove(manifest.Name), "emptied": cut(manifest.Name, 0), "damaged": flip} {
@@ -378,7 +379,7 @@ func TestAMissingByteIsOneRange(t *testing.T) {
 	t.Parallel()
 	l := newLived(t, 31)
 	size := len(vfstest.Read(t, disk, filepath.Join(l.dir, store1)))
-	for at := 1; at < size; at += max(size/40, 1) {
+	for at := 1; at < size; at += max(size/drill.Pick(6, 20, 200), 1) {
 		dir := l.copy(store1, func(b []byte) []byte { return append(b[:at:at], b[at+1:]...) })
 		d, ok := errors.AsType[*aof.DamageError](startError(t, dir))
 		if !ok {

@@ -20,7 +20,7 @@ import (
 func TestRunAtACorrectedClock(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
-	dir := t.TempDir()
+	dir := newDir(t)
 	o, err := openIn(t, dir, aoftest.Epoch, 2)
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +50,7 @@ func TestRunAtACorrectedClock(t *testing.T) {
 	o.stop()
 
 	const now = aoftest.Epoch + 10_000
-	to := filepath.Join(t.TempDir(), "new")
+	to := filepath.Join(newDir(t), "new")
 	report, err := RunAt(disk, dir, to, now, func(string, *Report) error { return nil })
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func TestRunAtACorrectedClock(t *testing.T) {
 // time, to which the folder holds from then on.
 func TestRunAtACorrectedClockWithLogs(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir := newDir(t)
 	o, err := openIn(t, dir, aoftest.Epoch, 2)
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +129,7 @@ func TestRunAtACorrectedClockWithLogs(t *testing.T) {
 	o.stop()
 
 	const now = aoftest.Epoch + 20_000
-	to := filepath.Join(t.TempDir(), "new")
+	to := filepath.Join(newDir(t), "new")
 	report, err := RunAt(disk, dir, to, now, func(string, *Report) error { return nil })
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +181,7 @@ func TestRunAtACorrectedClockWithLogs(t *testing.T) {
 // Without a folder that is ahead, a repair with a clock is one without.
 func TestRunAtAClockThatIsRight(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir := newDir(t)
 	o, err := openIn(t, dir, aoftest.Epoch, 2)
 	if err != nil {
 		t.Fatal(err)
@@ -189,7 +189,7 @@ func TestRunAtAClockThatIsRight(t *testing.T) {
 	o.put("0", "a", "{}", expiry.Inherit)
 	o.clock.Advance(time.Hour)
 	o.stop()
-	to := filepath.Join(t.TempDir(), "new")
+	to := filepath.Join(newDir(t), "new")
 	report, err := RunAt(disk, dir, to, aoftest.Epoch+2*time.Hour.Milliseconds(), func(string, *Report) error { return nil })
 	if err != nil || report.Redated != nil || report.Items != 1 {
 		t.Fatalf("%+v, %v", report, err)

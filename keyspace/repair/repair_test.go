@@ -28,7 +28,7 @@ import (
 func repaired(t *testing.T, dir string) (*Report, map[place]record.Item) {
 	t.Helper()
 	before := fingerprint(t, dir)
-	to := filepath.Join(t.TempDir(), "new")
+	to := filepath.Join(newDir(t), "new")
 	report, err := Run(disk, dir, to, func(string, *Report) error { return nil })
 	if err != nil {
 		t.Fatal(err)
@@ -145,7 +145,7 @@ func TestRepairOfFilesWithoutItems(t *testing.T) {
 		compare(t, file, l.state, state, nil)
 	}
 	dir := l.copy(datadir.FormatName, func([]byte) []byte { return nil })
-	if err := os.Remove(filepath.Join(dir, datadir.FormatName)); err != nil {
+	if err := disk.Remove(filepath.Join(dir, datadir.FormatName)); err != nil {
 		t.Fatal(err)
 	}
 	_, state := repaired(t, dir)
@@ -161,7 +161,7 @@ func TestRepairWithoutSomeFiles(t *testing.T) {
 			continue
 		}
 		dir := l.copy(file, func(b []byte) []byte { return b })
-		if err := os.Remove(filepath.Join(dir, file)); err != nil {
+		if err := disk.Remove(filepath.Join(dir, file)); err != nil {
 			t.Fatal(err)
 		}
 		report, state := repaired(t, dir)
@@ -335,14 +335,14 @@ func TestRepairReportsMissingBytes(t *testing.T) {
 		}
 		o.checkpoint()
 	}
-	dir := t.TempDir()
+	dir := newDir(t)
 	copyFolder(t, o.Dir(), dir)
 	path := filepath.Join(dir, datadir.PartitionName(0))
 	content := string(vfstest.Read(t, disk, path))
 	from := strings.Index(content, `{"is":"here"}`)
 	to := from + strings.Index(content[from:], "gone")
 	to += strings.Index(content[to:], "*3\r\n$3\r\nset\r\n")
-	if err := os.WriteFile(path, []byte(content[:from]+content[to:]), 0o600); err != nil {
+	if err := writeFile(path, []byte(content[:from]+content[to:])); err != nil {
 		t.Fatal(err)
 	}
 	report, state := repaired(t, dir)
@@ -430,7 +430,7 @@ func TestRepairWhenTheDiskCannotRead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			to := filepath.Join(t.TempDir(), "new")
+			to := filepath.Join(newDir(t), "new")
 			report, err := s.repair(to, redating{}, func(string, *Report) error { return nil })
 			s.close()
 			if err != nil {
@@ -476,7 +476,7 @@ func TestRepairSaysThatAStoreIsLost(t *testing.T) {
 			}
 			dir := l.copy(name, func([]byte) []byte { return content })
 			if content == nil {
-				if err := os.Remove(filepath.Join(dir, name)); err != nil {
+				if err := disk.Remove(filepath.Join(dir, name)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -499,15 +499,15 @@ func TestRepairRefuses(t *testing.T) {
 	if _, err := Run(disk, l.dir, filepath.Join(l.dir, "new"), nil); err == nil || !strings.Contains(err.Error(), "lies within") {
 		t.Errorf("into the folder itself: %v", err)
 	}
-	if _, err := Run(disk, l.dir, t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), "exists") {
+	if _, err := Run(disk, l.dir, newDir(t), nil); err == nil || !strings.Contains(err.Error(), "exists") {
 		t.Errorf("into an existing folder: %v", err)
 	}
-	to := filepath.Join(t.TempDir(), "new")
+	to := filepath.Join(newDir(t), "new")
 	failed := fmt.Errorf("the report cannot be written")
 	if _, err := Run(disk, l.dir, to, func(string, *Report) error { return failed }); !errors.Is(err, failed) {
 		t.Errorf("%v", err)
 	}
-	if left, err := os.ReadDir(filepath.Dir(to)); err != nil || len(left) > 0 {
+	if left, err := disk.ReadDir(filepath.Dir(to)); err != nil || len(left) > 0 {
 		t.Errorf("a repair that failed leaves %v, %v", left, err)
 	}
 }

@@ -31,7 +31,7 @@ func newLivedLeader(t *testing.T, seed uint64) *lived {
 	t.Helper()
 	o := &opened{t: t, clock: clock.NewManual(aoftest.Epoch)}
 	var err error
-	o.Keyspace, err = keyspace.Open(keyspace.Options{FS: disk, Dir: t.TempDir(), Clock: o.clock, NoPurge: true, Partitions: 3, Replicator: &majority{index: 1}})
+	o.Keyspace, err = keyspace.Open(keyspace.Options{FS: disk, Dir: newDir(t), Clock: o.clock, NoPurge: true, Partitions: 3, Replicator: &majority{index: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestRepairLosesThePlaceInALog(t *testing.T) {
 		if damaged == (what == "sound") {
 			t.Errorf("%s: the folder is damaged: %v", what, damaged)
 		}
-		to := filepath.Join(t.TempDir(), "new")
+		to := filepath.Join(newDir(t), "new")
 		if _, err := Run(disk, dir, to, func(string, *Report) error { return nil }); err != nil {
 			t.Fatal(what, ": ", err)
 		}
