@@ -59,7 +59,7 @@ const (
 func newLedger(c *harness.Cluster, seed uint64) *clusterLedger {
 	t := c.T
 	t.Helper()
-	l := &clusterLedger{Cluster: c, pace: drill.Pick[time.Duration](10, 10, 2) * time.Millisecond, answer: 5 * time.Second}
+	l := &clusterLedger{Cluster: c, pace: drill.Pick[time.Duration](20, 20, 2) * time.Millisecond, answer: 5 * time.Second}
 	leader := c.Leader().Connect()
 	defer leader.Close()
 	do := func(args ...any) {

@@ -269,7 +269,7 @@ func fillDisks(t *testing.T, reserve string) {
 	c := harness.NewCluster(t, append([]string{"--disk-reserve", reserve}, ledgerArgs...)...)
 	filler := make(map[*harness.Node]string)
 	for range 3 {
-		disk := harness.SmallDisk(t, 256<<20)
+		disk := harness.SmallDisk(t, 160<<20)
 		n := c.Add()
 		filler[n], n.Dir = filepath.Join(disk, "filler"), filepath.Join(disk, "data")
 	}
