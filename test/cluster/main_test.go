@@ -110,6 +110,7 @@ func keepsLead(c *harness.Cluster, part func(leader *harness.Node)) {
 		if term() == before {
 			return
 		}
+		c.T.Logf("node %s was deposed: once more", leader.Name)
 	}
 	c.T.Errorf("each of %d times the leader was deposed", tries)
 }
