@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	}
 	// Most tests wait for disks and elections most of the time.
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
-		_ = parallel.Value.Set("6") // it is a number
+		_ = parallel.Value.Set("4") // it is a number
 	}
 	harness.Main(m)
 }
