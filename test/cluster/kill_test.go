@@ -26,7 +26,7 @@ func TestClusterLeaderKills(t *testing.T) {
 	var transfers, kills durations
 	rounds := drill.Pick(2, 2, 100)
 	for round := 1; round <= rounds && !t.Failed(); round++ {
-		l.awaitSteps(1 + r.IntN(20))
+		l.awaitSteps(1 + r.IntN(10))
 		do(c, "CLUSTER", "TRANSFER")
 		transfers = append(transfers, l.awaitSteps(1+r.IntN(20)))
 		leader := c.Leader()

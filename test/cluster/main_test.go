@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	}
 	// Most tests wait for disks and elections most of the time.
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
-		_ = parallel.Value.Set("6") // it is a number
+		_ = parallel.Value.Set("4") // it is a number
 	}
 	harness.Main(m)
 }
@@ -110,6 +110,7 @@ func keepsLead(c *harness.Cluster, part func(leader *harness.Node)) {
 		if term() == before {
 			return
 		}
+		c.T.Logf("node %s was deposed: once more", leader.Name)
 	}
 	c.T.Errorf("each of %d times the leader was deposed", tries)
 }

@@ -48,7 +48,7 @@ func startUnchanged(c *harness.Cluster) *unchanged {
 					u.fails = append(u.fails, err)
 				}
 				u.mu.Unlock()
-				time.Sleep(drill.Pick[time.Duration](10, 10, 2) * time.Millisecond)
+				time.Sleep(drill.Pick[time.Duration](20, 20, 2) * time.Millisecond)
 			}
 		})
 	}

@@ -141,14 +141,14 @@ func TestClusterPowerCuts(t *testing.T) {
 	var all, one durations
 	cuts := drill.Pick(1, 1, 50)
 	for cut := 1; cut <= cuts && !t.Failed(); cut++ {
-		l.awaitSteps(1 + r.IntN(20))
+		l.awaitSteps(1 + r.IntN(10))
 		leader := c.Leader()
 		cutPower(disks, leader)
 		one = append(one, l.awaitSteps(5))
 		leader.Start()
 		leader.AwaitServing()
 
-		l.awaitSteps(1 + r.IntN(20))
+		l.awaitSteps(1 + r.IntN(10))
 		began := time.Now()
 		cutPower(disks, c.Nodes...)
 		c.StartAll(0)
@@ -257,10 +257,11 @@ func flipBytes(pattern string) error {
 }
 
 // TestClusterFullDisk fills the disk of a follower, and then that of the leader: writes go on, a node with room leads, and the
-// node catches up when there is room again. While all disks are full, the lead stays where it is and reads go on.
+// node catches up when there is room again. While all disks are full, the lead stays where it is and reads go on. A drill also
+// plays it without a reserve, where the raft log may be the first to find no room.
 func TestClusterFullDisk(t *testing.T) {
 	t.Parallel()
-	for _, reserve := range []string{"0", "16mb"} {
+	for _, reserve := range []string{"16mb", "0"}[:drill.Pick(1, 1, 2)] {
 		t.Run("reserve "+reserve, func(t *testing.T) { t.Parallel(); fillDisks(t, reserve) })
 	}
 }
@@ -269,7 +270,7 @@ func fillDisks(t *testing.T, reserve string) {
 	c := harness.NewCluster(t, append([]string{"--disk-reserve", reserve}, ledgerArgs...)...)
 	filler := make(map[*harness.Node]string)
 	for range 3 {
-		disk := harness.SmallDisk(t, 256<<20)
+		disk := harness.SmallDisk(t, 160<<20)
 		n := c.Add()
 		filler[n], n.Dir = filepath.Join(disk, "filler"), filepath.Join(disk, "data")
 	}
