@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"mayfly/server/config"
+	"mayfly/test/harness"
 
 	"github.com/rs/zerolog"
 )
@@ -76,7 +76,7 @@ var clusterOptions = []string{"--cluster-id", "a", "--cluster-addr", "127.0.0.1:
 
 // TestStartIsExtended: while data is loaded or a leader is awaited, systemd is asked for more time.
 func TestStartIsExtended(t *testing.T) {
-	systemd := newNotifySocket(t)
+	systemd := harness.NewNotifySocket(t)
 	for _, tt := range []struct {
 		options []string
 		loaded  int64
@@ -90,42 +90,8 @@ func TestStartIsExtended(t *testing.T) {
 		{clusterOptions, 5 << 20, 2, "waiting for a leader of the cluster"},
 	} {
 		newTestLoading(t, io.Discard, tt.loaded, tt.seconds, append(tt.options, "--supervised", "systemd")...).notify()
-		if got, want := systemd.next(), "EXTEND_TIMEOUT_USEC=60000000\nSTATUS="+tt.want; got != want {
+		if got, want := systemd.Next(), "EXTEND_TIMEOUT_USEC=60000000\nSTATUS="+tt.want; got != want {
 			t.Errorf("%v, %d bytes loaded: systemd is told %q, want %q", tt.options, tt.loaded, got, want)
 		}
 	}
-}
-
-// notifySocket is a socket that stands for systemd's.
-type notifySocket struct {
-	t    *testing.T
-	path string
-	conn net.PacketConn
-}
-
-// newNotifySocket sets NOTIFY_SOCKET.
-func newNotifySocket(t *testing.T) *notifySocket {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "notify")
-	conn, err := net.ListenPacket("unixgram", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	t.Setenv("NOTIFY_SOCKET", path)
-	return &notifySocket{t, path, conn}
-}
-
-// next waits for a message.
-func (s *notifySocket) next() string {
-	s.t.Helper()
-	var text [1000]byte
-	if err := s.conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		s.t.Fatal(err)
-	}
-	n, _, err := s.conn.ReadFrom(text[:])
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return string(text[:n])
 }

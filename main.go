@@ -100,6 +100,8 @@ func run(options *config.Config) error {
 	if err := srv.Listen(); err != nil {
 		return err
 	}
+	settings = options.Settings() // with the ports that it got
+	defer daemon.WritePorts(settings, log)()
 	engine := &commands.Engine{Host: srv, Log: log}
 	engine.Broker.SetEventClasses(settings.NotifyKeyspaceEvents)
 	engine.Slowlog.SetThreshold(settings.SlowlogThreshold)
@@ -133,6 +135,12 @@ func run(options *config.Config) error {
 	}
 	applyChanges(options, engine)
 	srv.Start(engine)
+	for _, option := range []string{"port", "tls-port"} { // the server listens on them before that
+		options.OnChange(option, func(s *config.Settings) error {
+			daemon.WritePorts(s, log)
+			return nil
+		})
+	}
 	select {
 	case <-storage.ready:
 		started()

@@ -9,9 +9,9 @@ import (
 	"unsafe"
 
 	"mayfly/cluster/entry"
-	"mayfly/keyspace/aof"
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/replica"
+	"mayfly/vfs"
 
 	"github.com/rs/zerolog"
 )
@@ -212,7 +212,7 @@ func (a *applier) apply(e *entry.Entry) error {
 	case valid && a.rep.committed(e.Session, e.LSN, tail):
 		a.state = nil
 		err := a.ks.Settle(journal.LSN(e.LSN))
-		if aof.IsFull(err) {
+		if vfs.IsFull(err) {
 			err = nil // the local journal keeps it, and tries again; this node passes the lead on
 		}
 		return err
@@ -236,7 +236,7 @@ func (a *applier) write(batch string, tail replica.Tail) error {
 		case err == nil:
 			a.state = nil
 			return nil
-		case !aof.IsFull(err):
+		case !vfs.IsFull(err):
 			return err
 		}
 		if pause == firstFullRetry {

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"mayfly/cluster/disk"
 	"mayfly/cluster/entry"
@@ -81,24 +81,17 @@ func startApplier(t *testing.T) *applying {
 	return a
 }
 
-// awaits waits until the store has seen these steps.
+// awaits waits until the applier has nothing to do, and compares the steps that the store has seen.
 func (a *applying) awaits(t *testing.T, want ...string) {
 	t.Helper()
-	deadline := time.After(testPatience)
-	for {
-		a.store.mu.Lock()
-		got := slices.Clone(a.store.steps)
-		a.store.mu.Unlock()
-		if slices.Equal(got, want) {
-			return
-		}
-		select {
-		case <-deadline:
-			t.Fatalf("steps\n got %q\nwant %q", got, want)
-		case err := <-a.failed:
-			t.Fatalf("failed: %v; steps %q", err, got)
-		case <-time.After(time.Millisecond):
-		}
+	synctest.Wait()
+	select {
+	case err := <-a.failed:
+		t.Errorf("failed: %v", err)
+	default:
+	}
+	if !slices.Equal(a.store.steps, want) {
+		t.Fatalf("steps\n got %q\nwant %q", a.store.steps, want)
 	}
 }
 
@@ -110,14 +103,16 @@ func batch(index, session, lsn uint64, moment int64, text string) entry.Entry {
 	return entry.Entry{Index: index, Term: session, Kind: entry.Batch, Session: session, LSN: lsn, Moment: moment, Batch: []byte(text)}
 }
 
-func TestApplierFollows(t *testing.T) {
+func TestApplierFollows(t *testing.T) { inBubble(t, testApplierFollows) }
+
+func testApplierFollows(t *testing.T) {
 	a := startApplier(t)
 	void := batch(5, 2, 9, 900, "void")
 	void.Void = true
 	a.push(task{entries: []entry.Entry{{Index: 2, Term: 3}, begin(3, 3, 2), batch(4, 3, 1, 100, "set a"), void, batch(6, 3, 2, 50, "set b")}})
 	a.awaits(t, `apply 2 ""`, `apply 3 ""`, `apply 4 "set a"`, `apply 5 ""`, `apply 6 "set b"`)
-	for a.applied.Load() != 6 {
-		time.Sleep(time.Millisecond)
+	if n := a.applied.Load(); n != 6 {
+		t.Errorf("%d entries are applied", n)
 	}
 	for i, want := range []replica.Tail{
 		{Position: replica.Position{Index: 2, Term: 3}},
@@ -133,7 +128,9 @@ func TestApplierFollows(t *testing.T) {
 }
 
 // The batch in flight is not applied a second time: it is in memory already.
-func TestApplierLeads(t *testing.T) {
+func TestApplierLeads(t *testing.T) { inBubble(t, testApplierLeads) }
+
+func testApplierLeads(t *testing.T) {
 	a := startApplier(t)
 	a.push(task{entries: []entry.Entry{begin(2, 3, 1)}})
 	a.rep.open(3)
@@ -158,6 +155,7 @@ func TestApplierLeads(t *testing.T) {
 
 // A leader that was deposed waits for the fate of its batch.
 func TestApplierDeposedWithABatchInFlight(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name  string
 		fate  entry.Entry
@@ -170,36 +168,40 @@ func TestApplierDeposedWithABatchInFlight(t *testing.T) {
 		{"raft's empty entry", entry.Entry{Index: 3, Term: 4}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			a := startApplier(t)
-			a.store.leading <- nil
-			a.rep.open(3)
-			a.push(task{lead: 3})
-			a.awaits(t, "lead <nil>")
-			a.store.unsettled.Store(true)
-			a.rep.start(1, "set a")
-			receive(t, a.rep.proposals)
-			a.rep.shut()
-			a.push(task{follow: true})
-			a.awaits(t, "lead <nil>", "follow")
-			a.push(task{entries: []entry.Entry{tt.fate}})
-			if tt.loses {
-				if err := receive(t, a.failed); !errors.Is(err, errReload) {
-					t.Errorf("failed with %v", err)
+			inBubble(t, func(t *testing.T) {
+				a := startApplier(t)
+				a.store.leading <- nil
+				a.rep.open(3)
+				a.push(task{lead: 3})
+				a.awaits(t, "lead <nil>")
+				a.store.unsettled.Store(true)
+				a.rep.start(1, "set a")
+				receive(t, a.rep.proposals)
+				a.rep.shut()
+				a.push(task{follow: true})
+				a.awaits(t, "lead <nil>", "follow")
+				a.push(task{entries: []entry.Entry{tt.fate}})
+				if tt.loses {
+					if err := receive(t, a.failed); !errors.Is(err, errReload) {
+						t.Errorf("failed with %v", err)
+					}
+					return
 				}
-				return
-			}
-			for a.applied.Load() != 3 {
-				time.Sleep(time.Millisecond)
-			}
-			if settled := tt.fate.Kind == entry.Batch; settled == a.store.unsettled.Load() {
-				t.Errorf("settled %v", settled)
-			}
+				synctest.Wait()
+				if n := a.applied.Load(); n != 3 {
+					t.Errorf("%d entries are applied", n)
+				}
+				if settled := tt.fate.Kind == entry.Batch; settled == a.store.unsettled.Load() {
+					t.Errorf("settled %v", settled)
+				}
+			})
 		})
 	}
 }
 
 // A full disk is no damage: the node waits for room with the files that it has. Nor does it hide damage.
 func TestFullDiskIsNoDamage(t *testing.T) {
+	t.Parallel()
 	damage := &disk.DamageError{File: "wal", Offset: -1, Cause: errors.New("checksum")}
 	full := fmt.Errorf("raft log wal: %w", syscall.ENOSPC)
 	for err, want := range map[error]bool{damage: true, full: false, errors.Join(damage, full): true, errLogLost: true, errReload: false} {

@@ -1,8 +1,23 @@
 package cluster
 
 import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"runtime/pprof"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"mayfly/expiry/clock"
+
+	"go.etcd.io/etcd/server/v3/storage/wal"
 )
 
 // testPatience is how long tests wait for what should happen at once.
@@ -10,6 +25,29 @@ const testPatience = 30 * time.Second
 
 // testTimeout is the election timeout of test clusters. A busy machine that stops a node for as long deposes its leader.
 const testTimeout = 500 * time.Millisecond
+
+// mostParallel is how many tests run side by side. They wait for each other's nodes far more than they compute.
+const mostParallel = 8
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", fmt.Sprint(mostParallel)) // it is a number
+	}
+	wal.SegmentSizeBytes = 1 << 20 // each start reads the last segment as a whole
+	os.Exit(m.Run())
+}
+
+// inBubble runs a test on a clock of its own, which moves when all its goroutines wait.
+func inBubble(t *testing.T, test func(t *testing.T)) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Second - clock.Monotonic()) // the clock of a bubble begins in 2000, before the process
+		test(t)
+	})
+}
 
 func check(t *testing.T, err error) {
 	t.Helper()
@@ -33,9 +71,59 @@ func receive[T any](t *testing.T, c <-chan T) T {
 // eventually waits for a condition.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(testPatience); !done(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(testPatience); !done(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("never: " + what)
 		}
+	}
+}
+
+// freeAddrs returns addresses on a loopback host of the test's own. A node that starts again finds its own free.
+func freeAddrs(t *testing.T, n int) (addrs []string) {
+	t.Helper()
+	for range 100 {
+		host := fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
+		addrs = nil
+		for i := range n {
+			addrs = append(addrs, net.JoinHostPort(host, fmt.Sprint(7001+i)))
+		}
+		ln, err := net.Listen("tcp", addrs[0]) // another test may have drawn the host
+		if err == nil {
+			check(t, ln.Close())
+			return addrs
+		}
+	}
+	t.Fatal("no loopback host is free")
+	return nil
+}
+
+// labels counts the values of labelGoroutines.
+var labels atomic.Int64
+
+// labelGoroutines marks this goroutine and those that it and its descendants start from now on. The returned function ends
+// that and waits until all of them have ended but a few that the test itself has.
+func labelGoroutines(t *testing.T) (awaitEnd func()) {
+	label := fmt.Sprintf("cluster %d", labels.Add(1))
+	pprof.SetGoroutineLabels(pprof.WithLabels(context.Background(), pprof.Labels("started by", label)))
+	return func() {
+		t.Helper()
+		pprof.SetGoroutineLabels(context.Background())
+		var left string
+		defer func() {
+			if t.Failed() {
+				t.Log("goroutines are left:\n" + left)
+			}
+		}()
+		eventually(t, "all goroutines end", func() bool {
+			left = ""
+			var all bytes.Buffer
+			check(t, pprof.Lookup("goroutine").WriteTo(&all, 1))
+			for stack := range strings.SplitSeq(all.String(), "\n\n") {
+				if strings.Contains(stack, fmt.Sprintf("%q", label)) {
+					left += stack + "\n\n"
+				}
+			}
+			return left == ""
+		})
 	}
 }

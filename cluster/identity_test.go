@@ -6,11 +6,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"mayfly/test/drill"
 )
 
 // A node whose identity, raft log or data files are damaged or gone comes back with a new id and with what the others have. Other
 // files of its folder stay where they are.
 func TestDamagedClusterFiles(t *testing.T) {
+	drill.Slow(t)
+	t.Parallel()
 	c := startTrio(t, "a", "b", "c")
 	for i := range 20 {
 		c.mustPut(fmt.Sprint("key", i), "value")
@@ -62,6 +66,7 @@ func TestDamagedClusterFiles(t *testing.T) {
 
 // Files that are no data do not make a founder.
 func TestForeignFilesAreNoData(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	check(t, os.Mkdir(filepath.Join(dir, "lost+found"), 0o700))
 	check(t, os.WriteFile(filepath.Join(dir, "redis.conf"), nil, 0o600))

@@ -22,6 +22,7 @@ import (
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 	"mayfly/keyspace/replica"
+	"mayfly/vfs"
 
 	"github.com/rs/zerolog"
 	"go.etcd.io/raft/v3/raftpb"
@@ -413,7 +414,7 @@ func (inc *incarnation) backUpAndSend(m *raftpb.Message) error {
 	if err := inc.ks.BackupContext(inc.context, dir); err != nil {
 		return err
 	}
-	tail, err := keyspace.ReadReplica(dir)
+	tail, err := keyspace.ReadReplica(vfs.OS, dir)
 	if err != nil {
 		return err
 	}
@@ -442,10 +443,10 @@ func (inc *incarnation) receiveStores(_ context.Context, m *raftpb.Message, size
 	}
 	meta := m.GetSnapshot().GetMetadata()
 	started := clock.Monotonic()
-	if err := stores.Unpack(inc.node.path(), meta.GetIndex(), meta.GetTerm(), size, r); err != nil {
+	if err := stores.Unpack(vfs.OS, inc.node.path(), meta.GetIndex(), meta.GetTerm(), size, r); err != nil {
 		return err
 	}
-	tail, err := keyspace.ReadReplica(inc.node.path(stores.Incoming))
+	tail, err := keyspace.ReadReplica(vfs.OS, inc.node.path(stores.Incoming))
 	if err != nil {
 		return err
 	}

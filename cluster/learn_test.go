@@ -9,10 +9,13 @@ import (
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 	"mayfly/keyspace/replica"
+	"mayfly/test/drill"
 )
 
 // A node that opens its files knows who leads, also after a change: its clients are sent there.
 func TestLeaderIsKnownWhileLoading(t *testing.T) {
+	drill.Slow(t)
+	t.Parallel()
 	c := startTrio(t, "a", "b", "c")
 	c.mustPut("key", "1")
 	loading := c.follower()
@@ -46,6 +49,8 @@ func TestLeaderIsKnownWhileLoading(t *testing.T) {
 
 // A node that loads anew knows the leader at once, but not itself as the leader.
 func TestLeaderIsKept(t *testing.T) {
+	drill.Slow(t)
+	t.Parallel()
 	c := startTrio(t, "a", "b", "c")
 	leader, follower := c.leader(), c.follower()
 	c.eventually("the follower knows the leader", func() bool { return follower.View().Leader != nil && follower.View().Quorum })

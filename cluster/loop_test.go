@@ -162,7 +162,7 @@ func newDriver(t *testing.T, self entry.Member, state *entry.State) *driver {
 	at := replica.Position{Index: 1, Term: 1}
 	a := newApplier(d.store, rep, self.ID, at)
 	const tick = testTimeout / electionTicks
-	d.loop = &loop{disk: log, saver: &saver{log: &stallingLog{raftLog: log}}, applier: a, rep: rep, durable: func() uint64 { return 0 }, stores: func(*raftpb.Message) bool { return false }, changed: func() {},
+	d.loop = &loop{disk: log, saver: &saver{log: newStallingLog(log)}, applier: a, rep: rep, durable: func() uint64 { return 0 }, stores: func(*raftpb.Message) bool { return false }, changed: func() {},
 		tick: tick, stop: make(chan struct{})}
 	d.fail = func(err error) { d.ended <- err } // before init
 	d.loop.core, err = core.New(core.Config{ID: self.ID, Storage: log.Memory(), Applied: 1, State: state.Encode(), Self: self,
@@ -192,7 +192,9 @@ func leadingDriver(t *testing.T, drivers []*driver) (leader *driver) {
 	return leader
 }
 
-func TestDriversCommit(t *testing.T) {
+func TestDriversCommit(t *testing.T) { inBubble(t, testDriversCommit) }
+
+func testDriversCommit(t *testing.T) {
 	drivers := startDrivers(t)
 	leader := leadingDriver(t, drivers)
 	var want []string
@@ -207,7 +209,9 @@ func TestDriversCommit(t *testing.T) {
 }
 
 // A leader that is cut off for less than another session keeps its batch; afterwards it leads or follows, and all agree.
-func TestDriversHeal(t *testing.T) {
+func TestDriversHeal(t *testing.T) { inBubble(t, testDriversHeal) }
+
+func testDriversHeal(t *testing.T) {
 	drivers := startDrivers(t)
 	leader := leadingDriver(t, drivers)
 	check(t, leader.store.write("set before"))

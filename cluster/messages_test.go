@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mayfly/cluster/bus"
+	"mayfly/test/drill"
 )
 
 // heardOf reports whether a node has got a message.
@@ -44,6 +45,8 @@ func (c *trio) reaches(from *testNode, others ...*testNode) {
 // TestMessagesBetweenNodes: each node reaches each other one, whichever leads, also after a transfer, a crash, and the loss of
 // a disk, which gives a node another id.
 func TestMessagesBetweenNodes(t *testing.T) {
+	drill.Slow(t)
+	t.Parallel()
 	c := startTrio(t, "a", "b", "c")
 	all := func() {
 		t.Helper()
@@ -94,6 +97,7 @@ func (c *trio) locked(f func(n *testNode)) {
 
 // TestMessagesAfterReload: a leader that is deposed with uncommitted writes opens everything anew, and its messages go on.
 func TestMessagesAfterReload(t *testing.T) {
+	t.Parallel()
 	c := startTrio(t, "a", "b", "c")
 	c.mustPut("key", "value")
 	old := c.leader()

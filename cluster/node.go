@@ -22,6 +22,7 @@ import (
 	"mayfly/keyspace"
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/replica"
+	"mayfly/vfs"
 
 	"github.com/rs/zerolog"
 	"go.etcd.io/raft/v3"
@@ -362,7 +363,7 @@ func (n *Node) markOpened(id *forming.Identity) error {
 	if err := os.Rename(f.Name(), n.path(openedFile)); err != nil {
 		return err
 	}
-	return aof.SyncDir(n.path())
+	return vfs.SyncDir(vfs.OS, n.path())
 }
 
 // setAside moves the data files and the raft log into a folder of their own in DIR/cluster, durably. Nothing is deleted.

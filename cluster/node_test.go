@@ -5,16 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -25,6 +21,8 @@ import (
 	"mayfly/expiry"
 	"mayfly/keyspace"
 	"mayfly/keyspace/replica"
+	"mayfly/test/drill"
+	"mayfly/vfs"
 
 	"github.com/rs/zerolog"
 	"go.etcd.io/raft/v3/raftpb"
@@ -33,6 +31,7 @@ import (
 // trio is a cluster of nodes in this process, over loopback, with real keyspaces.
 type trio struct {
 	t     *testing.T
+	fs    vfs.FS // of the keyspaces
 	peers []forming.Peer
 	nodes map[string]*testNode
 	log   *testLog
@@ -70,31 +69,15 @@ func (l *testLog) String() string {
 	return l.text.String()
 }
 
-// freeAddrs returns addresses on loopback that are free now. Their ports are below those from which connections are made: a node
-// that starts again finds its own free. The tests of other packages have other ranges.
-func freeAddrs(t *testing.T, n int) (addrs []string) {
-	t.Helper()
-	for len(addrs) < n {
-		ln, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 24_000+rand.IntN(4_000)))
-		if errors.Is(err, syscall.EADDRINUSE) {
-			continue
-		}
-		check(t, err)
-		defer ln.Close()
-		addrs = append(addrs, ln.Addr().String())
-	}
-	return addrs
-}
-
 // newTrio makes a cluster whose nodes have not started.
 func newTrio(t *testing.T, names ...string) *trio {
 	t.Helper()
-	c := &trio{t: t, nodes: map[string]*testNode{}, log: &testLog{}}
+	c := &trio{t: t, fs: vfs.OS, nodes: map[string]*testNode{}, log: &testLog{}}
 	addrs := freeAddrs(t, len(names))
 	for i, name := range names {
 		c.peers = append(c.peers, forming.Peer{Name: name, Addr: addrs[i]})
 	}
-	before := runtime.NumGoroutine()
+	awaitEnd := labelGoroutines(t)
 	for i, name := range names {
 		c.add(name, addrs[i])
 	}
@@ -102,7 +85,7 @@ func newTrio(t *testing.T, names ...string) *trio {
 		for _, name := range slices.Sorted(maps.Keys(c.nodes)) {
 			c.nodes[name].stop(t)
 		}
-		c.checkGoroutines(before)
+		awaitEnd()
 		for line := range strings.Lines(c.log.String()) {
 			if strings.Contains(line, "should never happen") {
 				t.Error("raft warns: " + line)
@@ -115,21 +98,6 @@ func newTrio(t *testing.T, names ...string) *trio {
 	return c
 }
 
-// checkGoroutines reports goroutines that the nodes have left behind.
-func (c *trio) checkGoroutines(before int) {
-	c.t.Helper()
-	const spare = 3 // of the test and of connections that end
-	deadline := time.Now().Add(testPatience)
-	for runtime.NumGoroutine() > before+spare {
-		if time.Now().After(deadline) {
-			stacks := make([]byte, 1<<20)
-			c.t.Errorf("%d goroutines before, %d after:\n%s", before, runtime.NumGoroutine(), stacks[:runtime.Stack(stacks, true)])
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-}
-
 // add makes a node of the cluster that has not started.
 func (c *trio) add(name, addr string) *testNode {
 	n := &testNode{name: name, dir: c.t.TempDir()}
@@ -138,7 +106,7 @@ func (c *trio) add(name, addr string) *testNode {
 		Dir: n.dir, Name: name, Peers: c.peers, Addr: addr, ClientAddr: "client-" + name + ":1", MasterName: "mymaster",
 		NodeTimeout: testTimeout, LogSize: 1 << 20, Partitions: 4, Log: log,
 		Open: func(r replica.Replicator) (*keyspace.Keyspace, error) {
-			return keyspace.Open(keyspace.Options{Dir: n.dir, Partitions: n.opt.Partitions, Log: log, Replicator: r})
+			return keyspace.Open(keyspace.Options{FS: c.fs, Dir: n.dir, Partitions: n.opt.Partitions, Log: log, Replicator: r})
 		},
 		Serve: func(ks *keyspace.Keyspace) {
 			n.mu.Lock()
@@ -314,6 +282,21 @@ func (c *trio) mustPut(id, body string) {
 	c.eventually("write "+id, func() bool { return c.leader().put(id, body) == nil })
 }
 
+// announce announces a node. On a busy machine an election may take longer than a request waits.
+func (c *trio) announce(name, addr string) {
+	c.t.Helper()
+	c.eventually("announce "+name, func() bool { return c.follower().Add(c.t.Context(), name, addr) == nil })
+}
+
+// remove removes a node. An attempt without an answer may have done it.
+func (c *trio) remove(name string) {
+	c.t.Helper()
+	c.eventually("remove "+name, func() bool {
+		err := c.follower().Remove(c.t.Context(), name)
+		return err == nil || err.Error() == notMember(name).Error()
+	})
+}
+
 // converge waits until all nodes that run have the item, and their digests are equal.
 func (c *trio) converge() {
 	c.t.Helper()
@@ -366,6 +349,7 @@ func (c *trio) has(n *testNode, id, body string) {
 }
 
 func TestThreeNodesReplicate(t *testing.T) {
+	t.Parallel()
 	c := startTrio(t, "a", "b", "c")
 	for i := range 20 {
 		c.mustPut(fmt.Sprint("key", i), fmt.Sprint("value", i))
@@ -391,6 +375,8 @@ func TestThreeNodesReplicate(t *testing.T) {
 
 // A secret makes mutual TLS, and a majority can be asked for each read.
 func TestSecretAndReadIndex(t *testing.T) {
+	drill.Slow(t)
+	t.Parallel()
 	c := newTrio(t, "a", "b", "c")
 	secret := filepath.Join(t.TempDir(), "secret")
 	check(t, os.WriteFile(secret, []byte(strings.Repeat("secret", 10)), 0o600))
@@ -412,6 +398,7 @@ func TestSecretAndReadIndex(t *testing.T) {
 }
 
 func TestFailover(t *testing.T) {
+	t.Parallel()
 	c := startTrio(t, "a", "b", "c")
 	c.mustPut("before", "1")
 	old := c.leader()
@@ -426,8 +413,11 @@ func TestFailover(t *testing.T) {
 }
 
 func TestAllNodesRestart(t *testing.T) {
+	drill.Slow(t)
+	t.Parallel()
 	for _, orderly := range []bool{true, false} {
 		t.Run(fmt.Sprint("orderly ", orderly), func(t *testing.T) {
+			t.Parallel()
 			c := startTrio(t, "a", "b", "c")
 			for i := range 50 {
 				c.mustPut(fmt.Sprint("key", i), "value")
@@ -448,6 +438,8 @@ func TestAllNodesRestart(t *testing.T) {
 
 // Without a majority nothing is acknowledged, and service returns by itself.
 func TestNoMajority(t *testing.T) {
+	drill.Slow(t)
+	t.Parallel()
 	c := startTrio(t, "a", "b", "c")
 	c.mustPut("before", "1")
 	leader := c.leader()
@@ -476,15 +468,13 @@ func TestNoMajority(t *testing.T) {
 }
 
 func TestTransfer(t *testing.T) {
+	t.Parallel()
 	c := startTrio(t, "a", "b", "c")
 	c.mustPut("before", "1")
 	old, to := c.leader(), c.follower()
-	c.eventually("the follower is in contact", func() bool {
-		return old.Transfer(context.Background(), to.name) == nil
+	c.eventually("the follower leads", func() bool {
+		return old.Transfer(context.Background(), to.name) == nil && to.View().Leads()
 	})
-	if c.leader() != to {
-		t.Error("another node leads")
-	}
 	c.mustPut("after", "2")
 	c.has(old, "after", "2")
 	old.mu.Lock()
@@ -493,35 +483,44 @@ func TestTransfer(t *testing.T) {
 	}
 	old.mu.Unlock()
 	// Any node takes the request.
-	c.eventually("transfer back", func() bool { return old.Transfer(context.Background(), old.name) == nil })
-	if c.leader() != old {
-		t.Error("the transfer back has not happened")
-	}
+	c.eventually("transfer back", func() bool {
+		return old.Transfer(context.Background(), old.name) == nil && old.View().Leads()
+	})
 	c.converge()
 }
 
 // A leader whose transfer fails, since the other node has just died, goes on in its term. That has no lease any more.
 func TestTransferToADeadNode(t *testing.T) {
+	drill.Slow(t)
+	t.Parallel()
 	c := startTrio(t, "a", "b", "c")
-	c.mustPut("before", "1")
-	c.converge()
-	leader, to := c.leader(), c.follower()
-	term := leader.View().Term
-	to.crash(t)
-	if err := leader.Transfer(t.Context(), to.name); !errors.Is(err, errTransfer) {
-		t.Fatalf("the transfer: %v", err)
-	}
-	c.mustPut("after", "2")
-	if got, err := leader.get("after", false); got != "2" || err != nil {
-		t.Errorf("a read at the leader: %q, %v", got, err)
-	}
-	if now := leader.View().Term; now != term {
-		t.Errorf("term %d follows %d: that tests nothing", now, term)
-	}
+	i := 0
+	c.eventually("a write and a read in the term of the failed transfer", func() bool {
+		i++
+		body := fmt.Sprint(i)
+		c.mustPut("before", body)
+		c.converge()
+		leader, to := c.leader(), c.follower()
+		term := leader.View().Term
+		to.crash(t)
+		failed := leader.Transfer(t.Context(), to.name)
+		c.mustPut("after", body)
+		got, err := leader.get("after", false)
+		to.start(t)
+		if !errors.Is(failed, errTransfer) || leader.View().Term != term {
+			return false // the nodes have elected meanwhile, or saw the crash first
+		}
+		if got != body || err != nil {
+			t.Errorf("a read at the leader: %q, %v", got, err)
+		}
+		return true
+	})
 }
 
 // A node with another cluster-node-timeout does not take part until it has that of the others.
 func TestOtherNodeTimeout(t *testing.T) {
+	drill.Slow(t)
+	t.Parallel()
 	c := startTrio(t, "a", "b", "c")
 	n := c.follower()
 	n.stop(t)
@@ -542,18 +541,24 @@ func TestOtherNodeTimeout(t *testing.T) {
 
 // A change of the members that comes during an election waits for its end, at any node.
 func TestRequestsDuringAnElection(t *testing.T) {
+	drill.Slow(t)
+	t.Parallel()
 	c := startTrio(t, "a", "b", "c")
 	c.mustPut("before", "1")
 	c.leader().crash(t)
-	for i := range 2 {
-		if err := c.follower().Add(context.Background(), fmt.Sprint("d", i), fmt.Sprint("127.0.0.1:", 1+i)); err != nil {
-			t.Errorf("during the election: %v", err)
+	c.eventually("a request is done", func() bool {
+		began := time.Now()
+		err := c.follower().Add(t.Context(), "d", "127.0.0.1:1")
+		if err != nil && time.Since(began) < requestPatience*testTimeout {
+			t.Errorf("during the election, before the request has waited: %v", err)
 		}
-	}
+		return err == nil
+	})
 }
 
 // A leader whose batch is lost drops its memory.
 func TestDeposedLeaderReloads(t *testing.T) {
+	t.Parallel()
 	c := newTrio(t, "a", "b", "c")
 	cut := map[string]*atomic.Bool{} // off, outwards
 	for name, n := range c.nodes {
@@ -594,6 +599,8 @@ func TestDeposedLeaderReloads(t *testing.T) {
 
 // A node that has lost its disk comes back with what the others have.
 func TestWipedDisk(t *testing.T) {
+	drill.Slow(t)
+	t.Parallel()
 	c := startTrio(t, "a", "b", "c")
 	for i := range 20 {
 		c.mustPut(fmt.Sprint("key", i), "value")
@@ -615,6 +622,8 @@ func TestWipedDisk(t *testing.T) {
 
 // A damaged folder is set aside as a whole, and the node comes back with what the others have.
 func TestDamagedFolder(t *testing.T) {
+	drill.Slow(t)
+	t.Parallel()
 	c := startTrio(t, "a", "b", "c")
 	for i := range 20 {
 		c.mustPut(fmt.Sprint("key", i), strings.Repeat("value", 100))
@@ -641,6 +650,8 @@ func TestDamagedFolder(t *testing.T) {
 
 // A node that was away for longer than the log reaches gets the stores.
 func TestCatchUpFromStores(t *testing.T) {
+	drill.Slow(t)
+	t.Parallel()
 	c := startTrio(t, "a", "b", "c")
 	c.mustPut("before", "1")
 	away := c.follower()
@@ -662,24 +673,27 @@ func TestCatchUpFromStores(t *testing.T) {
 }
 
 func TestAddAndRemove(t *testing.T) {
+	drill.Slow(t)
+	t.Parallel()
 	c := startTrio(t, "a", "b", "c")
 	c.mustPut("before", "1")
 	addr := freeAddrs(t, 1)[0]
 	joiner := c.add("d", addr)
 	joiner.opt.Peers = append(slices.Clone(c.peers), forming.Peer{Name: "d", Addr: addr})
-	check(t, c.follower().Add(context.Background(), "never", "127.0.0.1:1"))
+	c.announce("never", "127.0.0.1:1")
 	c.eventually("it is shown", func() bool { v := c.leader().View(); return len(v.Announced) == 1 && v.Announced[0].Name == "never" })
-	check(t, c.follower().Remove(context.Background(), "never")) // withdrawn
-	if err := c.follower().Remove(context.Background(), "never"); err == nil || !strings.Contains(err.Error(), "neither a member nor announced") {
-		t.Errorf("a node that is unknown was removed: %v", err)
-	}
-	check(t, c.follower().Add(context.Background(), "d", addr))
+	c.remove("never") // withdrawn
+	c.eventually("it is unknown", func() bool {
+		err := c.follower().Remove(t.Context(), "never")
+		return err != nil && strings.Contains(err.Error(), "neither a member nor announced")
+	})
+	c.announce("d", addr)
 	joiner.start(t)
 	c.has(joiner, "before", "1")
 	c.eventually("four voters", func() bool { return c.leader().View().Voters() == 4 })
 	c.converge()
 
-	check(t, c.follower().Remove(context.Background(), "d"))
+	c.remove("d")
 	c.eventually("it knows", func() bool { return joiner.View().Role == topology.Removed })
 	if joiner.keyspace() != nil {
 		t.Error("a removed node serves")
@@ -687,17 +701,17 @@ func TestAddAndRemove(t *testing.T) {
 	if stores, err := filepath.Glob(filepath.Join(joiner.dir, "partition-*.db")); err != nil || len(stores) == 0 {
 		t.Errorf("a removed node has lost its files: %v", err)
 	}
-	check(t, c.follower().Add(context.Background(), "d", addr)) // it comes back by itself
+	c.announce("d", addr) // it comes back by itself
 	c.has(joiner, "before", "1")
 	c.eventually("four voters again", func() bool { return c.leader().View().Voters() == 4 })
-	check(t, c.follower().Remove(context.Background(), "d"))
+	c.remove("d")
 	c.eventually("it knows again", func() bool { return joiner.View().Role == topology.Removed })
 	joiner.stop(t)
 	delete(c.nodes, "d")
 	c.eventually("three voters", func() bool { return c.leader().View().Voters() == 3 })
 
 	old := c.leader()
-	check(t, old.Remove(context.Background(), old.name))
+	c.remove(old.name)
 	c.eventually("two voters", func() bool {
 		for _, n := range c.nodes {
 			if n != old && n.View().Leads() {
@@ -715,6 +729,8 @@ func TestAddAndRemove(t *testing.T) {
 
 // Nodes of a new cluster make folders with the same number of partitions. A node that comes later takes what the others have.
 func TestPartitionsDiffer(t *testing.T) {
+	drill.Slow(t)
+	t.Parallel()
 	c := newTrio(t, "a", "b", "c")
 	c.nodes["b"].opt.Partitions = 8
 	for _, n := range c.nodes {
@@ -743,6 +759,7 @@ func TestPartitionsDiffer(t *testing.T) {
 
 // Stores that arrived and were not installed are removed at the next start, and an incarnation that has ended takes none.
 func TestLeftStores(t *testing.T) {
+	t.Parallel()
 	c := startTrio(t, "a")
 	c.mustPut("key", "1")
 	n := c.nodes["a"]
@@ -763,6 +780,7 @@ func TestLeftStores(t *testing.T) {
 
 // A folder with data founds a cluster; the other nodes get the data.
 func TestFoundedWithData(t *testing.T) {
+	t.Parallel()
 	c := newTrio(t, "a", "b", "c")
 	founder := c.nodes["b"]
 	ks, err := keyspace.Open(keyspace.Options{Dir: founder.dir, Partitions: 4})
@@ -779,6 +797,8 @@ func TestFoundedWithData(t *testing.T) {
 // Data files of another cluster, such as a backup that was copied into the folder of a node, are not taken for its own:
 // their index in the log is one that this cluster's log has, too.
 func TestFilesOfAnotherCluster(t *testing.T) {
+	drill.Slow(t)
+	t.Parallel()
 	c := startTrio(t, "x", "y", "z")
 	c.mustPut("foreign", "1")
 	source := c.leader()
@@ -787,7 +807,6 @@ func TestFilesOfAnotherCluster(t *testing.T) {
 	for _, n := range c.nodes {
 		n.stop(t)
 	}
-	eventually(t, "the first cluster has ended", func() bool { return runtime.NumGoroutine() < 20 })
 
 	other := startTrio(t, "a", "b", "c")
 	for i := range 20 {
@@ -819,6 +838,8 @@ func TestFilesOfAnotherCluster(t *testing.T) {
 
 // A backup of any node founds a new cluster.
 func TestBackupFoundsACluster(t *testing.T) {
+	drill.Slow(t)
+	t.Parallel()
 	c := startTrio(t, "a", "b", "c")
 	c.mustPut("old", "1")
 	source := c.follower()
@@ -827,10 +848,6 @@ func TestBackupFoundsACluster(t *testing.T) {
 	check(t, source.keyspace().Backup(backup))
 	c.mustPut("later", "2")
 	c.converge()
-	for _, n := range c.nodes { // each cluster counts the goroutines that it leaves behind
-		n.stop(t)
-	}
-	eventually(t, "the first cluster has ended", func() bool { return runtime.NumGoroutine() < 20 })
 
 	other := newTrio(t, "x", "y", "z")
 	founder := other.nodes["y"]

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"mayfly/cluster/entry"
@@ -24,12 +24,11 @@ type testReplicator struct {
 	*replicator
 	proposals chan proposed
 	barriers  chan uint64
-	time      atomic.Int64
 }
 
 func newTestReplicator() *testReplicator {
 	t := &testReplicator{proposals: make(chan proposed, 16), barriers: make(chan uint64, 16)}
-	t.replicator = newReplicator(func() time.Duration { return time.Duration(t.time.Load()) })
+	t.replicator = newReplicator(clock.Monotonic)
 	t.patience = testPatience
 	t.propose = func(session, lsn uint64, batch *proposal) {
 		e, err := entry.Decode(batch.data)
@@ -64,6 +63,7 @@ func (r *testReplicator) start(lsn uint64, batch string) <-chan replicated {
 func tailAt(index uint64) replica.Tail { return replica.Tail{Position: replica.Position{Index: index}} }
 
 func TestReplicateReturnsTheTail(t *testing.T) {
+	t.Parallel()
 	r := newTestReplicator()
 	r.open(7)
 	result := r.start(1, "set a")
@@ -86,6 +86,7 @@ func TestReplicateReturnsTheTail(t *testing.T) {
 // A call that has failed for want of a majority is repeated. The batch is proposed once, and a commit between the
 // calls is found.
 func TestReplicateProposesOnce(t *testing.T) {
+	t.Parallel()
 	r := newTestReplicator()
 	r.open(7)
 	r.patience = time.Millisecond
@@ -108,10 +109,12 @@ func TestReplicateProposesOnce(t *testing.T) {
 }
 
 // An attempt ends at the time that its command has, and the batch stays in flight with the rest of its patience.
-func TestReplicateUntil(t *testing.T) {
+func TestReplicateUntil(t *testing.T) { inBubble(t, testReplicateUntil) }
+
+func testReplicateUntil(t *testing.T) {
 	r := newTestReplicator()
 	r.open(7)
-	for _, until := range []time.Duration{1, 20 * time.Millisecond} {
+	for _, until := range []time.Duration{clock.Monotonic(), clock.Monotonic() + r.patience/2} {
 		if _, err := r.Replicate(1, 1, []byte("set a"), until); !errors.Is(err, replica.ErrNoMajority) {
 			t.Fatalf("until %v: %v", until, err)
 		}
@@ -120,7 +123,8 @@ func TestReplicateUntil(t *testing.T) {
 		}
 	}
 	result := r.start(1, "set a")
-	time.Sleep(20 * time.Millisecond)
+	time.Sleep(r.patience/2 - 1)
+	synctest.Wait()
 	if len(result) > 0 {
 		t.Fatalf("the next attempt: %v", <-result)
 	}
@@ -135,17 +139,19 @@ func TestReplicateUntil(t *testing.T) {
 
 // An attempt that follows one in vain does not wait as long again, until another session has begun: a client that came
 // during the first attempt has its reply soon after that.
-func TestReplicateLate(t *testing.T) {
+func TestReplicateLate(t *testing.T) { inBubble(t, testReplicateLate) }
+
+func testReplicateLate(t *testing.T) {
 	r := newTestReplicator()
+	r.patience = patience
 	r.open(7)
-	r.now, r.patience = clock.Monotonic, 2*time.Second
 	late := func(when string) {
 		t.Helper()
 		begin := time.Now()
 		if got := receive(t, r.start(1, "set a")); !errors.Is(got.err, replica.ErrNoMajority) {
 			t.Fatalf("%s: %v", when, got)
 		}
-		if took := time.Since(begin); took > r.patience/2 {
+		if took := time.Since(begin); took != r.patience/lateShare {
 			t.Errorf("%s: the next attempt waits for %v", when, took)
 		}
 	}
@@ -157,10 +163,10 @@ func TestReplicateLate(t *testing.T) {
 	late("without a session")
 	r.open(9)
 	result := r.start(1, "set a")
-	select {
-	case got := <-result:
-		t.Fatalf("in another session: %v at once", got)
-	case <-time.After(4 * r.patience / lateShare):
+	time.Sleep(r.patience - 1)
+	synctest.Wait()
+	if len(result) > 0 {
+		t.Fatalf("in another session: %v before its patience has ended", <-result)
 	}
 	r.committed(9, 1, tailAt(6))
 	if got := receive(t, result); got.err != nil || got.tail.Index != 6 {
@@ -170,6 +176,7 @@ func TestReplicateLate(t *testing.T) {
 
 // The next session of the node proposes a batch again that the one before has not committed.
 func TestReplicateInTheNextSession(t *testing.T) {
+	t.Parallel()
 	r := newTestReplicator()
 	r.open(7)
 	result := r.start(1, "set a")
@@ -189,6 +196,7 @@ func TestReplicateInTheNextSession(t *testing.T) {
 }
 
 func TestReplicateAfterRetract(t *testing.T) {
+	t.Parallel()
 	r := newTestReplicator()
 	r.open(7)
 	result := r.start(1, "set a")
@@ -206,7 +214,9 @@ func TestReplicateAfterRetract(t *testing.T) {
 	}
 }
 
-func TestConfirmByLease(t *testing.T) {
+func TestConfirmByLease(t *testing.T) { inBubble(t, testConfirmByLease) }
+
+func testConfirmByLease(t *testing.T) {
 	r := newTestReplicator()
 	confirm := func() <-chan error {
 		result := make(chan error, 1)
@@ -217,27 +227,23 @@ func TestConfirmByLease(t *testing.T) {
 		t.Errorf("without a session: %v", err)
 	}
 	r.open(7)
-	r.extend(100)
+	r.extend(clock.Monotonic() + 100)
 	if err := r.Confirm(0); err != nil {
 		t.Error(err)
 	}
-	r.time.Store(100)
+	time.Sleep(100)
 	late := confirm()
-	for waiting := 0; waiting == 0; {
-		r.mu.Lock()
-		waiting = r.waiting
-		r.mu.Unlock()
-	}
+	synctest.Wait()
 	select {
 	case err := <-late:
 		t.Errorf("after the end of the lease: %v", err)
 	default:
 	}
-	r.extend(200)
+	r.extend(clock.Monotonic() + 100)
 	if err := receive(t, late); err != nil {
 		t.Error(err)
 	}
-	r.time.Store(300)
+	time.Sleep(100)
 	late = confirm()
 	r.shut()
 	if err := receive(t, late); !errors.Is(err, replica.ErrNoMajority) {
@@ -249,9 +255,11 @@ func TestConfirmByLease(t *testing.T) {
 func eachWithoutLease(t *testing.T, test func(t *testing.T, r *testReplicator)) {
 	for _, readIndex := range []bool{true, false} {
 		t.Run(fmt.Sprint("read index ", readIndex), func(t *testing.T) {
-			r := newTestReplicator()
-			r.readIndex = readIndex
-			test(t, r)
+			inBubble(t, func(t *testing.T) {
+				r := newTestReplicator()
+				r.readIndex = readIndex
+				test(t, r)
+			})
 		})
 	}
 }
@@ -269,11 +277,7 @@ func testConfirmByBarrier(t *testing.T, r *testReplicator) {
 	for range 5 {
 		group.Go(confirm)
 	}
-	for wanted := uint64(0); wanted <= first; {
-		r.mu.Lock()
-		wanted = r.wanted
-		r.mu.Unlock()
-	}
+	synctest.Wait()
 	r.answered(first)
 	if err := receive(t, results); err != nil {
 		t.Fatal(err)
@@ -283,20 +287,15 @@ func testConfirmByBarrier(t *testing.T, r *testReplicator) {
 		t.Fatalf("barriers %d and %d, %d reads are confirmed too early", first, second, len(results))
 	}
 	r.answered(second)
-	for got := 0; got < 5; { // one that came late has begun a third barrier
-		select {
-		case err := <-results:
-			if err != nil {
-				t.Error(err)
-			}
-			got++
-		case third := <-r.barriers:
-			r.answered(third)
-		case <-time.After(testPatience):
-			t.Fatal("nothing comes")
+	group.Wait()
+	for range 5 {
+		if err := <-results; err != nil {
+			t.Error(err)
 		}
 	}
-	group.Wait()
+	if len(r.barriers) > 0 {
+		t.Errorf("barrier %d serves no read", <-r.barriers)
+	}
 }
 
 // The answer to a barrier of an earlier session confirms nothing.
@@ -316,6 +315,7 @@ func testConfirmAcrossSessions(t *testing.T, r *testReplicator) {
 	go func() { late <- r.Confirm(0) }()
 	fresh := receive(t, r.barriers)
 	r.answered(stale)
+	synctest.Wait()
 	select {
 	case err := <-late:
 		t.Errorf("confirmed by the barrier of the session before: %v", err)

@@ -12,7 +12,7 @@ import (
 	"mayfly/cluster/core"
 	"mayfly/cluster/entry"
 	"mayfly/expiry/clock"
-	"mayfly/keyspace/aof"
+	"mayfly/vfs"
 )
 
 // A leader whose disk is full or hangs passes the lead on to a node with room. It asks the others first, so the lead stays
@@ -43,7 +43,7 @@ func (inc *incarnation) hangs() bool { return inc.loop.saver.hangs(inc.node.opti
 func (n *Node) answerRoom(w http.ResponseWriter, _ *http.Request) {
 	var answer room
 	if inc := n.running.Load(); inc != nil && !inc.full() {
-		free, err := aof.FreeDisk(n.options.Dir)
+		free, _, err := vfs.OS.Room(n.options.Dir)
 		answer.Room = err == nil && free >= leastRoom
 	}
 	_ = json.NewEncoder(w).Encode(answer) // the other node may have gone

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mayfly/cluster/core"
+	"mayfly/test/drill"
 
 	"go.etcd.io/raft/v3/raftpb"
 )
@@ -17,25 +18,31 @@ import (
 // stallingLog is a raft log whose disk can stand still.
 type stallingLog struct {
 	raftLog
-	mu sync.Mutex // held while the disk stands
+	free chan struct{} // empty while the disk stands or writes
+}
+
+func newStallingLog(log raftLog) *stallingLog {
+	l := &stallingLog{log, make(chan struct{}, 1)}
+	l.free <- struct{}{}
+	return l
 }
 
 func (l *stallingLog) Save(hs *raftpb.HardState, entries []*raftpb.Entry, snap *raftpb.Snapshot) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	defer l.stall()()
 	return l.raftLog.Save(hs, entries, snap)
 }
 
-// stall makes the disk of a driver stand for a while.
-func (d *driver) stall() (end func()) {
-	log := d.saver.log.(*stallingLog)
-	log.mu.Lock()
-	return log.mu.Unlock
+// stall makes the disk stand for a while.
+func (l *stallingLog) stall() (end func()) {
+	<-l.free
+	return func() { l.free <- struct{}{} }
 }
 
 // TestSlowDisks lets the disks of a leader, of a follower and of all nodes stand for several election timeouts: no node is deposed,
 // reads go on, and a write is committed when a majority has it, by the leader itself when its own disk has.
-func TestSlowDisks(t *testing.T) {
+func TestSlowDisks(t *testing.T) { inBubble(t, testSlowDisks) }
+
+func testSlowDisks(t *testing.T) {
 	drivers := startDrivers(t)
 	leader := leadingDriver(t, drivers)
 	check(t, leader.store.write("set first"))
@@ -54,7 +61,7 @@ func TestSlowDisks(t *testing.T) {
 		var ends []func()
 		for _, d := range drivers {
 			if tt.slow(d) {
-				ends = append(ends, d.stall())
+				ends = append(ends, d.saver.log.(*stallingLog).stall())
 			}
 		}
 		result := make(chan error, 1)
@@ -95,6 +102,7 @@ func TestSlowDisks(t *testing.T) {
 
 // TestSaverJoins shows that one write to disk serves what waits, and that what replaces entries is written after them.
 func TestSaverJoins(t *testing.T) {
+	t.Parallel()
 	log := &listLog{}
 	var acknowledged []int
 	s := &saver{log: log, send: func(m []*raftpb.Message) { acknowledged = append(acknowledged, len(m)) }, arrived: make(chan struct{}, 1)}
@@ -156,11 +164,13 @@ func (l *listLog) Compact(durable uint64, _ *raftpb.ConfState) error {
 
 // TestHangingDisk: a leader whose disk hangs keeps sending heartbeats. It passes the lead on, and takes part again later.
 func TestHangingDisk(t *testing.T) {
+	drill.Slow(t)
+	t.Parallel()
 	c := newTrio(t, "a", "b", "c")
 	var logs sync.Map // the last of each node
 	for name, n := range c.nodes {
 		n.opt.wrapLog = func(log raftLog) raftLog {
-			stalling := &stallingLog{raftLog: log}
+			stalling := newStallingLog(log)
 			logs.Store(name, stalling)
 			return stalling
 		}
@@ -170,9 +180,7 @@ func TestHangingDisk(t *testing.T) {
 	c.converge()
 	old := c.leader()
 	value, _ := logs.Load(old.name)
-	log := value.(*stallingLog)
-	log.mu.Lock()
-	goOn := sync.OnceFunc(log.mu.Unlock)
+	goOn := sync.OnceFunc(value.(*stallingLog).stall())
 	t.Cleanup(goOn)
 	hanging := make(chan error, 1)
 	go func() { hanging <- old.put("hanging", "2") }()

@@ -18,6 +18,7 @@ import (
 // An entry that a newer program has written is no damage: the node says so, keeps all its files, and goes on with a program
 // that knows it.
 func TestEntryOfANewerProgram(t *testing.T) {
+	t.Parallel()
 	c := startTrio(t, "a", "b", "c")
 	c.mustPut("key", "value")
 	c.converge()
@@ -65,6 +66,7 @@ func TestEntryOfANewerProgram(t *testing.T) {
 
 // A folder of a newer program is refused at the start, and stays as it is.
 func TestIdentityOfANewerProgram(t *testing.T) {
+	t.Parallel()
 	c := newTrio(t, "a", "b", "c")
 	n := c.nodes["a"]
 	path := filepath.Join(n.dir, "cluster", forming.FileName)

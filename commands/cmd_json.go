@@ -188,8 +188,14 @@ func parseJSONPath(in *Input, at int) (p jsonPath, err error) {
 	return p, err
 }
 
-// parseJSONKeyPath reads the arguments "key [path]". As RedisJSON it ignores further ones.
-func parseJSONKeyPath(in *Input) (jsonPath, error) { return parseJSONPath(in, 2) }
+// parseJSONKeyPath reads the arguments "key [path]". RedisJSON refuses further ones only in JSON.CLEAR; elsewhere it does as if
+// they were not there, which a client that means several paths does not notice.
+func parseJSONKeyPath(in *Input) (p jsonPath, err error) {
+	if len(in.Args) > 3 {
+		return p, errorf(errWrongArity, strings.ToLower(in.Args[0]))
+	}
+	return parseJSONPath(in, 2)
+}
 
 // missing returns the error of a legacy path without a match. or says what else may be wrong; empty: nothing.
 func (p *jsonPath) missing(or string) error {

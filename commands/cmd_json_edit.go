@@ -298,6 +298,9 @@ func parseJSONArrPop(in *Input) (Run, error) {
 		}
 		args, formatted = args[2:], true
 	}
+	if len(args) > 2 {
+		return nil, errorf(errWrongArity, "json.arrpop")
+	}
 	p, err := parseJSONPath(in, len(in.Args)-len(args))
 	if err != nil {
 		return nil, err

@@ -630,6 +630,9 @@ func parseJSONMGet(in *Input) (Run, error) {
 
 // parseJSONDebugMemory parses JSON.DEBUG MEMORY.
 func parseJSONDebugMemory(in *Input) (Run, error) {
+	if len(in.Args) > 4 {
+		return nil, errorf(errWrongArity, "json.debug|memory")
+	}
 	p, err := parseJSONPath(in, 3)
 	if err != nil {
 		return nil, err

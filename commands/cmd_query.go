@@ -31,7 +31,7 @@ type documentQuery struct {
 
 func parseDocQuery(in *Input) (Run, error) {
 	d := &documentQuery{container: in.Args[1], count: page.DefaultCount}
-	cursor := ""
+	cursor := "0"
 	var params []query.Param
 	o := namedOptions{args: in.Args[3:], legal: []string{"COUNT", "CURSOR", "WITHIDS", "WITHMETA", "EXPLAIN", "PARAMS"}, meant: meantQueryOption}
 	for o.next() {

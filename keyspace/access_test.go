@@ -43,6 +43,7 @@ func (o *opened) access(id string) uint32 {
 
 // Nothing is kept that nobody needs: until then the last access is the last write.
 func TestAccessesAreKeptOnlyIfAskedFor(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.policy("c", expiry.Forever)
 	o.put("c", "a", "{}", expiry.Inherit)
@@ -77,6 +78,7 @@ func TestAccessesAreKeptOnlyIfAskedFor(t *testing.T) {
 }
 
 func TestFrequency(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.policy("c", expiry.Forever)
 	o.put("c", "old", "{}", expiry.Inherit)
@@ -110,6 +112,7 @@ func TestFrequency(t *testing.T) {
 
 // The accesses of one kind of policy mean nothing to another.
 func TestAnotherPolicyForgetsAccesses(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.policy("c", expiry.Forever)
 	o.put("c", "a", "{}", expiry.Inherit)

@@ -1,7 +1,6 @@
 package keyspace
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -14,11 +13,7 @@ import (
 	"mayfly/keyspace/groups"
 	"mayfly/keyspace/index"
 	"mayfly/keyspace/streamid"
-)
-
-var (
-	applySeeds = flag.Int("apply-seeds", 12, "seeds of TestApplyHistory, each of a history of 600 steps")
-	applySeed  = flag.Uint64("apply-seed", 0, "the first seed of TestApplyHistory")
+	"mayfly/test/drill"
 )
 
 // everything writes at random all that a keyspace can have.
@@ -261,7 +256,10 @@ func (h *everything) step() {
 // TestApplyHistory: after each few steps of a random history of everything that writes, a follower is what the leader is,
 // and what its own folder has.
 func TestApplyHistory(t *testing.T) {
-	for seed := *applySeed; seed < *applySeed+uint64(*applySeeds); seed++ {
+	t.Parallel()
+	first := drill.Seed(t)
+	for n := range drill.Pick[uint64](2, 4, 100) {
+		seed := first + n
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			h := &everything{t: t, random: rand.New(rand.NewPCG(seed, 7)), rollbacks: seed%2 == 0,
 				opened: open(t, func(o *Options) { o.Partitions = 1 + int(seed%4); o.noCheckpoints = true })}

@@ -16,6 +16,7 @@ import (
 // TestApplyBesideReaders: those who read from a follower while it applies see each transaction of the leader as a whole, and
 // no order of ids but an ascending one in a log.
 func TestApplyBesideReaders(t *testing.T) {
+	t.Parallel()
 	log := newFakeLog()
 	leader, follower := newNode(t, log), newNode(t, log)
 	leader.lead()
@@ -127,6 +128,7 @@ func TestApplyBesideReaders(t *testing.T) {
 
 // TestWatchOnAFollower: who watches on a follower learns of what the leader does with an item, or with its container.
 func TestWatchOnAFollower(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		change func(tx *Tx, c *Container)
 		want   bool

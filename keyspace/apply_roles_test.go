@@ -11,6 +11,7 @@ import (
 	"mayfly/keyspace/eviction"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/storage"
+	"mayfly/test/drill"
 )
 
 // nodes are the nodes of a cluster, of which one leads and writes a random history.
@@ -165,9 +166,9 @@ func (c *nodes) compareFolder(n *node) {
 	if err := n.Halt(); err != nil {
 		c.t.Fatal(err)
 	}
-	opt := Options{Dir: c.t.TempDir(), Clock: clock.NewManual(n.Now()), NoPurge: true, noCheckpoints: true}
+	opt := Options{FS: n.opt.FS, Dir: newDir(n.opt.FS), Clock: clock.NewManual(n.Now()), NoPurge: true, noCheckpoints: true}
 	n.storage.Lock()
-	copyFolder(c.t, n.Dir(), opt.Dir)
+	copyFolder(c.t, n.opt.FS, n.Dir(), opt.Dir)
 	n.storage.Unlock()
 	fresh, err := Open(opt)
 	if err != nil {
@@ -210,7 +211,10 @@ func (c *nodes) restart(n *node) {
 // TestApplyRoles: three nodes of which each leads at times, restarts and reads at others, while the leader writes a random
 // history of everything. Whenever all have applied the same, they have the same, in memory and in their folders.
 func TestApplyRoles(t *testing.T) {
-	for seed := *applySeed; seed < *applySeed+uint64(*applySeeds); seed++ {
+	t.Parallel()
+	first := drill.Seed(t)
+	for n := range drill.Pick[uint64](1, 3, 100) {
+		seed := first + n
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 8))
 			c := &nodes{t: t, random: random, log: newFakeLog(), h: &everything{t: t, random: random, rollbacks: seed%2 == 0}}

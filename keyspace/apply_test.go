@@ -3,7 +3,6 @@ package keyspace
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"sort"
 	"strings"
@@ -17,6 +16,9 @@ import (
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/replica"
 	"mayfly/keyspace/streamid"
+	"mayfly/test/drill"
+	"mayfly/vfs"
+	"mayfly/vfs/vfstest"
 )
 
 // mirror is a follower that gets what the journal of a leader has.
@@ -33,8 +35,9 @@ type mirror struct {
 }
 
 func newMirror(t *testing.T, leader *opened) *mirror {
+	fsys := vfstest.NewMemory()
 	m := &mirror{t: t, leader: leader, clock: clock.NewManual(leader.clock.Now())}
-	m.opt = Options{Dir: t.TempDir(), Clock: m.clock, NoPurge: true, noCheckpoints: true, noSweeps: true, Partitions: leader.opt.Partitions, Replicator: newFakeLog().seat()}
+	m.opt = Options{FS: fsys, Dir: newDir(fsys), Clock: m.clock, NoPurge: true, noCheckpoints: true, noSweeps: true, Partitions: leader.opt.Partitions, Replicator: newFakeLog().seat()}
 	var err error
 	if m.ks, err = Open(m.opt); err != nil {
 		t.Fatal(err)
@@ -56,7 +59,7 @@ func (m *mirror) ship() {
 		if f.Generation > m.file {
 			m.file, m.offset = f.Generation, 0
 		}
-		text, err := os.ReadFile(f.Path)
+		text, err := vfs.ReadFile(m.leader.opt.FS, f.Path)
 		if err != nil {
 			m.t.Fatal(err)
 		}
@@ -116,9 +119,9 @@ func (m *mirror) compareReopened() {
 		m.t.Fatal(err)
 	}
 	opt := m.opt
-	opt.Dir = m.t.TempDir()
+	opt.Dir = newDir(m.opt.FS)
 	m.ks.storage.Lock()
-	copyFolder(m.t, m.ks.Dir(), opt.Dir)
+	copyFolder(m.t, m.opt.FS, m.ks.Dir(), opt.Dir)
 	m.ks.storage.Unlock()
 	opt.Clock = clock.NewManual(m.clock.Now())
 	fresh, err := Open(opt)
@@ -221,7 +224,10 @@ func (ks *Keyspace) describeTable(c *Container, n int, t *table, now int64, add 
 
 // TestApplyUndoModel: a follower of a leader that takes the steps of TestUndoModel is what the leader is.
 func TestApplyUndoModel(t *testing.T) {
-	for seed := range uint64(40) {
+	t.Parallel()
+	first := drill.Seed(t)
+	for n := range drill.Pick[uint64](3, 8, 200) {
+		seed := first + n
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			m := &undoModel{
 				opened: open(t, func(o *Options) { o.Partitions = 2; o.noCheckpoints = true }), random: rand.New(rand.NewPCG(seed, 12)),
@@ -268,6 +274,7 @@ func TestApplyUndoModel(t *testing.T) {
 // TestApplyUndoAfterRestart: a follower that has started while a container with an index was set aside has its index once
 // the leader brings it back.
 func TestApplyUndoAfterRestart(t *testing.T) {
+	t.Parallel()
 	log := newFakeLog()
 	leader, follower := newNode(t, log), newNode(t, log)
 	leader.lead()

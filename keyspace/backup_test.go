@@ -4,22 +4,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"mayfly/expiry"
-	"mayfly/keyspace/aof"
 	"mayfly/keyspace/store"
+	"mayfly/vfs"
+	"mayfly/vfs/vfstest"
 )
 
 // TestBackupIsOneMoment backs up while pairs of items in different partitions are written together.
 // No backup may have half a pair, or lack a change that was committed before it began.
 func TestBackupIsOneMoment(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	stop := make(chan struct{})
 	var writers sync.WaitGroup
@@ -46,11 +49,11 @@ func TestBackupIsOneMoment(t *testing.T) {
 	}
 	for i := range 5 {
 		o.put("0", fmt.Sprint("before-", i), "{}", expiry.Inherit)
-		path := filepath.Join(t.TempDir(), "backup")
+		path := filepath.Join(newDir(o.opt.FS), "backup")
 		if err := o.Backup(path); err != nil {
 			t.Fatal(err)
 		}
-		b := &opened{t: t, clock: o.clock, opt: Options{Dir: path, Clock: o.clock, NoPurge: true}}
+		b := &opened{t: t, clock: o.clock, opt: Options{FS: o.opt.FS, Dir: path, Clock: o.clock, NoPurge: true}}
 		b.start()
 		items := b.dump()
 		b.stop()
@@ -69,8 +72,9 @@ func TestBackupIsOneMoment(t *testing.T) {
 }
 
 func TestBackupRefusesAndLeavesNothing(t *testing.T) {
+	t.Parallel()
 	o := open(t)
-	taken := t.TempDir()
+	taken := newDir(o.opt.FS)
 	if err := o.Backup(taken); err == nil {
 		t.Error("a backup went into a folder that exists")
 	}
@@ -78,25 +82,26 @@ func TestBackupRefusesAndLeavesNothing(t *testing.T) {
 	if err := o.Backup(missing); err == nil {
 		t.Error("a backup went into a folder that does not exist")
 	}
-	if entries, err := os.ReadDir(taken); err != nil || len(entries) != 0 {
+	if entries, err := o.opt.FS.ReadDir(taken); err != nil || len(entries) != 0 {
 		t.Errorf("left behind: %v %v", entries, err)
 	}
 }
 
 // A backup that rests for hours ends with its context, and leaves nothing.
 func TestBackupEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.put("0", "a", `"`+strings.Repeat("x", 2*store.StepBytes)+`"`, expiry.Inherit)
 	o.storage.Lock()
 	o.storage.Options.Pace = 1
 	o.storage.Unlock()
-	parent := t.TempDir()
+	parent := newDir(o.opt.FS)
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)
 	go func() { result <- o.BackupContext(ctx, filepath.Join(parent, "backup")) }()
 	for copied := false; !copied; runtime.Gosched() { // soon, or the test times out
-		files, err := filepath.Glob(filepath.Join(parent, "backup.part", "*.db"))
-		copied = err == nil && len(files) > 0
+		entries, err := o.opt.FS.ReadDir(filepath.Join(parent, "backup.part"))
+		copied = err == nil && slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return strings.HasSuffix(e.Name(), ".db") })
 	}
 	cancel()
 	select {
@@ -107,12 +112,13 @@ func TestBackupEndsWithItsContext(t *testing.T) {
 	case <-time.After(30 * time.Second):
 		t.Fatal("the backup goes on")
 	}
-	if entries, err := os.ReadDir(parent); err != nil || len(entries) != 0 {
+	if entries, err := o.opt.FS.ReadDir(parent); err != nil || len(entries) != 0 {
 		t.Errorf("left behind: %v %v", entries, err)
 	}
 }
 
 func TestSave(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.put("0", "a", "{}", expiry.Inherit)
 	o.clock.Raise(epoch + 5000)
@@ -122,6 +128,7 @@ func TestSave(t *testing.T) {
 }
 
 func TestSaveInBackground(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.put("0", "a", "{}", expiry.Inherit)
 	o.clock.Raise(epoch + 5000)
@@ -142,18 +149,17 @@ func TestSaveInBackground(t *testing.T) {
 // Checkpoints and compactions continue during a backup to a slow disk, so the journal stays small. The backup is still
 // the state at its beginning.
 func TestBackupToASlowDiskDelaysNothing(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "backup")
+	t.Parallel()
+	disk, path := vfstest.New(), "/backup"
 	begun, resume := make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	fsync := aof.Fsync
-	aof.Fsync = func(f *os.File) error {
+	disk.OnSync = func(f vfs.File) error {
 		if filepath.Dir(f.Name()) == path+".part" && f.Name() != filepath.Join(path+".part", "UNFINISHED") {
 			once.Do(func() { close(begun); <-resume }) // the first of the copies
 		}
-		return nil // no power is cut here
+		return nil
 	}
-	t.Cleanup(func() { aof.Fsync = fsync })
-	o := open(t, func(opt *Options) { opt.Partitions = 2 })
+	o := open(t, func(opt *Options) { opt.FS, opt.Partitions = disk, 2 })
 	for n := range 200 {
 		o.put("0", fmt.Sprint("id-", n), fmt.Sprintf(`{"round":0,"n":%d}`, n), expiry.Inherit)
 	}
@@ -179,7 +185,7 @@ func TestBackupToASlowDiskDelaysNothing(t *testing.T) {
 	if err := <-result; err != nil {
 		t.Fatal(err)
 	}
-	b := &opened{t: t, clock: o.clock, opt: Options{Dir: path, Clock: o.clock, NoPurge: true}}
+	b := &opened{t: t, clock: o.clock, opt: Options{FS: o.opt.FS, Dir: path, Clock: o.clock, NoPurge: true}}
 	b.start()
 	defer b.stop()
 	for at, it := range b.dump() {

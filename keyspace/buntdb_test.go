@@ -18,6 +18,7 @@ import (
 	"mayfly/keyspace/aof/buntdbtest"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
+	"mayfly/vfs/vfstest"
 
 	"github.com/tidwall/buntdb"
 )
@@ -125,7 +126,7 @@ type live struct {
 
 func openLive(t *testing.T, policy keyspace.Fsync) *live {
 	t.Helper()
-	ks, err := keyspace.Open(keyspace.Options{Dir: t.TempDir(), Partitions: 4, Fsync: policy})
+	ks, err := keyspace.Open(keyspace.Options{FS: vfstest.Fast(), Dir: t.TempDir(), Partitions: 4, Fsync: policy})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,6 +254,7 @@ var policies = map[string]keyspace.Fsync{"everysec": keyspace.EverySec, "always"
 // The data folder is buntdb files at every moment: after a kill, after checkpoints and compactions, and when the
 // server has stopped.
 func TestBuntdbReadsTheFolder(t *testing.T) {
+	t.Parallel()
 	for name, policy := range policies {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -311,6 +313,7 @@ func TestBuntdbReadsTheFolder(t *testing.T) {
 // An unfinished commit at the end of the newest journal hides nothing that was committed before it, with or
 // without preallocated zeros behind it.
 func TestBuntdbReadsATornJournal(t *testing.T) {
+	t.Parallel()
 	l := openLive(t, keyspace.Always)
 	l.write(rand.New(rand.NewPCG(2, 0)), []string{"0"}, 20, 20)
 	before := l.items()
@@ -379,6 +382,7 @@ func (c *counted) check(it record.Item, there bool, acked, sent int64) error {
 // A copy of a running folder holds every write that was acknowledged before the copy began, unless a checkpoint
 // ran meanwhile.
 func TestBuntdbReadsACopyOfARunningFolder(t *testing.T) {
+	t.Parallel()
 	for name, policy := range policies {
 		t.Run(name, func(t *testing.T) {
 			l := openLive(t, policy)

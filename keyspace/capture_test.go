@@ -14,16 +14,18 @@ import (
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/store"
+	"mayfly/test/drill"
 )
 
 // TestCaptureInPieces runs a random history between the pieces of checkpoints and within compactions. A crash at any
 // moment leaves the state of the model. So does an undisturbed checkpoint in the stores alone, and a compaction then
 // leaves no waste.
 func TestCaptureInPieces(t *testing.T) {
-	recordFsyncs(t) // fsyncs do nothing
-	for seed := range uint64(12) {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			h := newHistory(t, rand.New(rand.NewPCG(seed, 7)))
+	t.Parallel()
+	for n := range drill.Pick(1, 3, 40) {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			h := newHistory(t, drill.Rand(t))
 			for range 40 {
 				h.steps(30)
 				h.checkpoint(func() { h.steps(4) })
@@ -238,9 +240,9 @@ func (h *history) rearrange(tx *Tx) {
 // kill opens the files that a kill at this moment leaves.
 func (h *history) kill() {
 	h.t.Helper()
-	dir := h.t.TempDir()
+	dir := newDir(h.o.opt.FS)
 	h.o.storage.Lock() // files change in the background
-	copyFolder(h.t, h.o.opt.Dir, dir)
+	copyFolder(h.t, h.o.opt.FS, h.o.opt.Dir, dir)
 	h.o.storage.Unlock()
 	opt := h.o.opt
 	opt.Dir = dir
@@ -286,7 +288,7 @@ func (h *history) checkStores() {
 	}
 	found := make(map[place]Item)
 	for _, p := range h.o.partitions {
-		for key, it := range storedItems(h.t, h.o.storage.Store(p.Number)) {
+		for key, it := range storedItems(h.t, h.o.opt.FS, h.o.storage.Store(p.Number)) {
 			k, err := record.SplitKey(key)
 			if err != nil {
 				h.t.Fatal(err)
@@ -299,6 +301,7 @@ func (h *history) checkStores() {
 
 // TestCaptureEnds: a capture ends, however much is written between its pieces.
 func TestCaptureEnds(t *testing.T) {
+	t.Parallel()
 	o := open(t, func(opt *Options) { opt.Partitions = 1 })
 	written, captured := 0, 0
 	write := func(n int) {
@@ -322,7 +325,7 @@ func TestCaptureEnds(t *testing.T) {
 	o.storage.Lock()
 	o.storage.Options.Between = runtime.Gosched
 	o.storage.Unlock()
-	if got := storedItems(t, o.storage.Store(0)); len(got) < 100 || len(got) >= written {
+	if got := storedItems(t, o.opt.FS, o.storage.Store(0)); len(got) < 100 || len(got) >= written {
 		t.Errorf("after %d pieces %d items of %d are in the store", captured, len(got), written)
 	}
 }

@@ -12,6 +12,7 @@ import (
 // TestClean: overwritten items take little memory, and next to none after Clean. A transaction that has locked
 // something does not clean.
 func TestClean(t *testing.T) {
+	t.Parallel()
 	ks := open(t)
 	var tx Tx
 	put := func(round int) {
@@ -62,6 +63,7 @@ func TestClean(t *testing.T) {
 
 // TestCleanDoesNotWait: a transaction that holds a partition does not wait for another to clean it.
 func TestCleanDoesNotWait(t *testing.T) {
+	t.Parallel()
 	ks := open(t)
 	for i := range 100 {
 		ks.put("0", fmt.Sprint(i), "x", expiry.Never)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,36 +17,38 @@ import (
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/store"
+	"mayfly/vfs"
+	"mayfly/vfs/vfstest"
 )
 
 // copyFolder copies files as a power cut leaves them if all writes have reached the disk.
-func copyFolder(t *testing.T, from, to string) {
+func copyFolder(t *testing.T, fsys vfs.FS, from, to string) {
 	t.Helper()
 	for {
-		before := namesIn(t, from)
+		before := namesIn(t, fsys, from)
 		for _, name := range before {
-			content, err := os.ReadFile(filepath.Join(from, name))
+			content, err := vfs.ReadFile(fsys, filepath.Join(from, name))
 			if errors.Is(err, fs.ErrNotExist) {
 				continue // the names differ
 			}
-			if err := errors.Join(err, os.WriteFile(filepath.Join(to, name), content, 0o600)); err != nil {
+			if err := errors.Join(err, writeFile(fsys, filepath.Join(to, name), content)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if slices.Equal(namesIn(t, from), before) {
+		if slices.Equal(namesIn(t, fsys, from), before) {
 			return
 		}
 		// The background work has given a file its name meanwhile, or removed one: another copy.
-		if err := errors.Join(os.RemoveAll(to), os.Mkdir(to, 0o700)); err != nil {
+		if err := errors.Join(fsys.RemoveAll(to), fsys.Mkdir(to, 0o700)); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
 // namesIn returns the names in a folder, sorted.
-func namesIn(t *testing.T, dir string) (names []string) {
+func namesIn(t *testing.T, fsys vfs.FS, dir string) (names []string) {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
+	entries, err := fsys.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,6 +60,7 @@ func namesIn(t *testing.T, dir string) (names []string) {
 
 // The live bytes are exact, before and after a compaction.
 func TestLiveBytesAreCounted(t *testing.T) {
+	t.Parallel()
 	o := open(t, func(opt *Options) { opt.Partitions = 2 })
 	for i := range 200 {
 		o.put("0", fmt.Sprint(i), `{"x":"`+strings.Repeat("x", i*i)+`"}`, expiry.Inherit)
@@ -103,10 +105,9 @@ func TestLiveBytesAreCounted(t *testing.T) {
 
 // A checkpoint that is repeated on a full disk does not take more of it each time.
 func TestCheckpointsThatFailLeaveNothing(t *testing.T) {
-	if aoftest.InOwnProcess(t) {
-		return
-	}
-	o := open(t, func(opt *Options) { opt.Partitions = 4 })
+	t.Parallel()
+	disk := vfstest.New()
+	o := open(t, func(opt *Options) { opt.FS, opt.Partitions = disk, 4 })
 	last := o.storage.Store(3)
 	large := 0 // its item makes the last store the largest file
 	for o.partitionOf(fmt.Sprint("large-", large)).Number != 3 {
@@ -121,7 +122,7 @@ func TestCheckpointsThatFailLeaveNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	confirmed := last.Size()
-	lift := aoftest.LimitFileSize(t, confirmed+30_000) // some of its changes can be written
+	disk.Most.Store(confirmed + 30_000) // some of its changes can be written
 	for i := range 3000 {
 		o.put("0", fmt.Sprint(i), `{"n":1}`, expiry.Inherit)
 	}
@@ -145,7 +146,7 @@ func TestCheckpointsThatFailLeaveNothing(t *testing.T) {
 			t.Errorf("another attempt takes %d bytes", size-first)
 		}
 	}
-	lift()
+	disk.Most.Store(0)
 	if err := o.Save(); err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +158,18 @@ func TestCheckpointsThatFailLeaveNothing(t *testing.T) {
 
 // Writes are refused at once, not only after the next checkpoint.
 func TestCompactThatFailsAtItsEndRefusesWrites(t *testing.T) {
-	opt := Options{Dir: t.TempDir(), Clock: clock.NewManual(epoch), NoPurge: true, Fsync: Always}
+	t.Parallel()
+	disk, folders := vfstest.New(), 0
+	var failing atomic.Bool
+	disk.OnSync = func(f vfs.File) error {
+		if failing.Load() && f.Name() == vfstest.Dir {
+			if folders++; folders > 1 { // the first is for the manifest, before the rename
+				return vfstest.ErrDisk
+			}
+		}
+		return nil
+	}
+	opt := Options{FS: disk, Dir: vfstest.Dir, Clock: clock.NewManual(epoch), NoPurge: true, Fsync: Always}
 	ks, err := Open(opt)
 	if err != nil {
 		t.Fatal(err)
@@ -165,17 +177,9 @@ func TestCompactThatFailsAtItsEndRefusesWrites(t *testing.T) {
 	if err := ks.Save(); err != nil {
 		t.Fatal(err)
 	}
-	real, folders := aof.Fsync, 0
-	aof.Fsync = func(f *os.File) error {
-		if fi, err := f.Stat(); err == nil && fi.IsDir() {
-			if folders++; folders > 1 { // the first is for the manifest, before the rename
-				return errors.New("the disk says no")
-			}
-		}
-		return real(f)
-	}
+	failing.Store(true)
 	_, err = ks.storage.CompactStore(ks.storage.Store(0), nil)
-	aof.Fsync = real
+	failing.Store(false)
 	if err == nil || ks.Writable() == nil {
 		t.Errorf("the compaction says %v, and writes are refused because of %v", err, ks.Writable())
 	}
@@ -186,16 +190,16 @@ func TestCompactThatFailsAtItsEndRefusesWrites(t *testing.T) {
 
 // A store that cannot be used any more refuses writes, and its changes are captured once.
 func TestBrokenStoreRefusesWrites(t *testing.T) {
-	opt := Options{Dir: t.TempDir(), Clock: clock.NewManual(epoch), NoPurge: true}
+	t.Parallel()
+	disk := vfstest.New()
+	opt := Options{FS: disk, Dir: vfstest.Dir, Clock: clock.NewManual(epoch), NoPurge: true}
 	var failing atomic.Pointer[string] // path
-	real := aof.Fsync
-	aof.Fsync = func(f *os.File) error {
+	disk.OnSync = func(f vfs.File) error {
 		if path := failing.Load(); path != nil && f.Name() == *path {
-			return aoftest.ErrDisk
+			return vfstest.ErrDisk
 		}
-		return real(f)
+		return nil
 	}
-	defer func() { aof.Fsync = real }()
 	ks, err := Open(opt)
 	if err != nil {
 		t.Fatal(err)
@@ -211,7 +215,7 @@ func TestBrokenStoreRefusesWrites(t *testing.T) {
 	failing.Store(&path)
 	for range 5 {
 		o.put("0", "a", "{}", expiry.Inherit)
-		if err := o.Save(); !errors.Is(err, aoftest.ErrDisk) {
+		if err := o.Save(); !errors.Is(err, vfstest.ErrDisk) {
 			t.Fatalf("the checkpoint says %v", err)
 		}
 	}
@@ -239,6 +243,7 @@ func TestBrokenStoreRefusesWrites(t *testing.T) {
 // TestStoresStayNearTheirLiveSize: a steady workload of dying documents, compacted by itself, keeps the
 // stores near their live size.
 func TestStoresStayNearTheirLiveSize(t *testing.T) {
+	t.Parallel()
 	o := open(t, func(opt *Options) { opt.Partitions = 2 })
 	o.SetCompaction(Compaction{Percentage: 100, MinSize: 1 << 10})
 	largest := 0.0
@@ -268,6 +273,7 @@ func TestStoresStayNearTheirLiveSize(t *testing.T) {
 }
 
 func TestCompactOnRequest(t *testing.T) {
+	t.Parallel()
 	o := open(t, func(opt *Options) { opt.Partitions = 2 })
 	for range 3 {
 		for i := range 50 {
@@ -285,6 +291,7 @@ func TestCompactOnRequest(t *testing.T) {
 
 // Checkpoints run between the compactions of many large stores, so that the journal does not grow.
 func TestCheckpointsBetweenCompactions(t *testing.T) {
+	t.Parallel()
 	o := open(t, func(opt *Options) { opt.Partitions = 4 })
 	for range 2 {
 		for n := range 100 {
@@ -305,6 +312,7 @@ func TestCheckpointsBetweenCompactions(t *testing.T) {
 
 // A set that is in the store twice, as after a crash that left the journal of a checkpoint, is copied once.
 func TestCompactCopiesDuplicatesOnce(t *testing.T) {
+	t.Parallel()
 	o := open(t, func(opt *Options) { opt.Partitions = 1 })
 	for i := range 300 {
 		o.put("0", fmt.Sprint(i), "{}", expiry.Inherit)
@@ -332,6 +340,7 @@ func TestCompactCopiesDuplicatesOnce(t *testing.T) {
 
 // If the file lacks an item that is marked as stored, the compaction keeps the file.
 func TestCompactRefusesAFileThatLacksAnItem(t *testing.T) {
+	t.Parallel()
 	o := open(t, func(opt *Options) { opt.Partitions = 1 })
 	for i := range 1000 {
 		o.put("0", fmt.Sprint(i), "{}", expiry.Inherit)
@@ -348,11 +357,11 @@ func TestCompactRefusesAFileThatLacksAnItem(t *testing.T) {
 		t.Error("the capture is not complete")
 	}
 	p.Mu.Unlock()
-	before := aoftest.Read(t, o.storage.Store(p.Number).Path())
+	before := vfstest.Read(t, o.opt.FS, o.storage.Store(p.Number).Path())
 	if _, err := o.storage.CompactStore(o.storage.Store(p.Number), nil); err == nil || !strings.Contains(err.Error(), `"0:777"`) {
 		t.Errorf("the compaction says %v", err)
 	}
-	if !bytes.Equal(aoftest.Read(t, o.storage.Store(p.Number).Path()), before) || o.storage.Store(p.Number).Broken() != nil {
+	if !bytes.Equal(vfstest.Read(t, o.opt.FS, o.storage.Store(p.Number).Path()), before) || o.storage.Store(p.Number).Broken() != nil {
 		t.Error("the file is not what it was")
 	}
 	p.Mu.Lock()
@@ -363,6 +372,7 @@ func TestCompactRefusesAFileThatLacksAnItem(t *testing.T) {
 
 // The old file stays until the journal has the changes that overwrite its items.
 func TestCompactWaitsForTheJournal(t *testing.T) {
+	t.Parallel()
 	o := open(t, func(opt *Options) { opt.Partitions = 1 })
 	o.put("0", "a", "{}", expiry.Inherit)
 	if err := o.Save(); err != nil {

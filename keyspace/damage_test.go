@@ -12,20 +12,20 @@ import (
 	"testing"
 
 	"mayfly/expiry"
-	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/repair"
 	"mayfly/keyspace/scrub"
+	"mayfly/vfs/vfstest"
 
 	"github.com/rs/zerolog"
 )
 
 // spoilable is a keyspace in use with changes in all its files, and what its log says.
-func spoilable(t *testing.T) (o *opened, log *bytes.Buffer) {
+func spoilable(t *testing.T, change ...func(*Options)) (o *opened, log *bytes.Buffer) {
 	t.Helper()
 	log = new(bytes.Buffer)
-	o = open(t, func(opt *Options) { opt.Partitions, opt.Log = 3, zerolog.New(zerolog.SyncWriter(log)) })
+	o = open(t, append(change, func(opt *Options) { opt.Partitions, opt.Log = 3, zerolog.New(zerolog.SyncWriter(log)) })...)
 	random := rand.New(rand.NewPCG(5, 6))
 	o.policy("orders", 1000)
 	o.policy("carts", expiry.Off)
@@ -56,12 +56,12 @@ func spoilable(t *testing.T) (o *opened, log *bytes.Buffer) {
 func (o *opened) flip(name string, at func(size int) int) {
 	o.t.Helper()
 	path := filepath.Join(o.opt.Dir, name)
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	f, err := o.opt.FS.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		o.t.Fatal(err)
 	}
 	defer f.Close()
-	content := aoftest.Read(o.t, path)
+	content := vfstest.Read(o.t, o.opt.FS, path)
 	n := at(len(bytes.TrimRight(content, "\x00"))) // not of what is preallocated
 	if _, err := f.WriteAt([]byte{content[n] ^ 16}, int64(n)); err != nil {
 		o.t.Fatal(err)
@@ -71,13 +71,13 @@ func (o *opened) flip(name string, at func(size int) int) {
 // checkFolder checks that the folder is sound as a kill would leave it now, and that a start finds these items in it.
 func (o *opened) checkFolder(state map[place]Item) {
 	o.t.Helper()
-	dir := o.t.TempDir()
-	copyFolder(o.t, o.opt.Dir, dir)
-	in, err := repair.Inspect(dir)
+	dir := newDir(o.opt.FS)
+	copyFolder(o.t, o.opt.FS, o.opt.Dir, dir)
+	in, err := repair.Inspect(o.opt.FS, dir)
 	if err != nil || in.State == repair.Damaged {
 		o.t.Errorf("the folder is %v: %+v, %v", in.State, in.Files, err)
 	}
-	left := &opened{t: o.t, clock: o.clock, opt: Options{Dir: dir, Clock: o.clock, NoPurge: true}}
+	left := &opened{t: o.t, clock: o.clock, opt: Options{FS: o.opt.FS, Dir: dir, Clock: o.clock, NoPurge: true}}
 	left.start()
 	defer left.stop()
 	compare(o.t, "after a kill", state, left.dump(), nil)
@@ -91,6 +91,7 @@ func (o *opened) newestJournal() string {
 
 // Every file of a running keyspace is damaged in turn: a scrub finds that, the file is written anew, and nothing is lost.
 func TestScrubRepairs(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{"flip", "cut", "remove"} {
 		o, log := spoilable(t)
 		state := o.dump()
@@ -103,11 +104,9 @@ func TestScrubRepairs(t *testing.T) {
 			case n == len(names)-1:
 				continue // the next fsync notices that its newest journal is gone, and refuses writes
 			case mode == "cut":
-				if err := os.Truncate(path, 20); err != nil {
-					t.Fatal(err)
-				}
+				vfstest.Write(t, o.opt.FS, path, vfstest.Read(t, o.opt.FS, path)[:20])
 			default:
-				if err := os.Remove(path); err != nil {
+				if err := o.opt.FS.Remove(path); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -144,6 +143,7 @@ func TestScrubRepairs(t *testing.T) {
 
 // A finished journal that a checkpoint has not removed yet, and an empty one, are replaced too.
 func TestScrubRepairsJournals(t *testing.T) {
+	t.Parallel()
 	o, _ := spoilable(t)
 	state := o.dump()
 	finished := o.newestJournal()
@@ -158,7 +158,7 @@ func TestScrubRepairsJournals(t *testing.T) {
 		if err := o.storage.Scrub.Scrub(nil); err != nil || o.Scrubber().Stats().Damaged != 0 {
 			t.Errorf("%s: %v, %+v", name, err, o.Scrubber().Stats())
 		}
-		if _, err := os.Lstat(filepath.Join(o.opt.Dir, name)); !os.IsNotExist(err) {
+		if _, err := o.opt.FS.Lstat(filepath.Join(o.opt.Dir, name)); !os.IsNotExist(err) {
 			t.Errorf("%s stays: %v", name, err)
 		}
 		o.checkFolder(state)
@@ -167,6 +167,7 @@ func TestScrubRepairsJournals(t *testing.T) {
 
 // Items are written, deleted and dropped while stores are written anew.
 func TestRepairsUnderLoad(t *testing.T) {
+	t.Parallel()
 	o, _ := spoilable(t)
 	o.storage.Lock()
 	o.storage.Options.Piece = 1
@@ -218,17 +219,18 @@ func TestRepairsUnderLoad(t *testing.T) {
 
 // A backup of damaged files repairs them first, and is sound.
 func TestBackupOfDamagedFiles(t *testing.T) {
+	t.Parallel()
 	o, log := spoilable(t)
 	state := o.dump()
 	o.flip(datadir.PartitionName(1), func(size int) int { return size / 3 })
 	o.flip(datadir.PartitionName(2), func(size int) int { return size / 4 })
 	o.flip(datadir.CatalogueName, func(size int) int { return size / 2 })
 	o.flip(datadir.FormatName, func(size int) int { return size / 2 })
-	path := filepath.Join(t.TempDir(), "backup")
+	path := filepath.Join(newDir(o.opt.FS), "backup")
 	if err := o.Backup(path); err != nil {
 		t.Fatal(err)
 	}
-	(&opened{t: t, clock: o.clock, opt: Options{Dir: path, Clock: o.clock}}).checkFolder(state)
+	(&opened{t: t, clock: o.clock, opt: Options{FS: o.opt.FS, Dir: path, Clock: o.clock}}).checkFolder(state)
 	if s := o.Scrubber().Stats(); s.Repaired != 4 || !strings.Contains(log.String(), "a backup has found damage") {
 		t.Errorf("%+v; %s", s, log)
 	}
@@ -238,6 +240,7 @@ func TestBackupOfDamagedFiles(t *testing.T) {
 
 // A compaction that finds damage has the file written anew.
 func TestCompactionOfADamagedStore(t *testing.T) {
+	t.Parallel()
 	o, _ := spoilable(t)
 	state := o.dump()
 	o.flip(datadir.PartitionName(1), func(size int) int { return size / 2 })
@@ -250,8 +253,9 @@ func TestCompactionOfADamagedStore(t *testing.T) {
 
 // If a file cannot be written anew, that is told until it can; a stop tries once more.
 func TestRepairThatFails(t *testing.T) {
-	disk := aoftest.NewDisk(t)
-	o, log := spoilable(t)
+	t.Parallel()
+	disk := vfstest.New()
+	o, log := spoilable(t, func(opt *Options) { opt.FS = disk })
 	state := o.dump()
 	name := datadir.PartitionName(1)
 	o.flip(name, func(size int) int { return size / 2 })
@@ -262,7 +266,7 @@ func TestRepairThatFails(t *testing.T) {
 	if s := o.Scrubber().Stats(); s.Found != 1 || s.Repaired != 0 || s.Damaged != 1 || !strings.Contains(s.Damage, name) {
 		t.Errorf("%+v", s)
 	}
-	if o.Backup(filepath.Join(t.TempDir(), "backup")) == nil {
+	if o.Backup(filepath.Join(newDir(o.opt.FS), "backup")) == nil {
 		t.Error("a backup of a damaged file")
 	}
 	disk.FailWrites.Store(false)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -22,6 +21,9 @@ import (
 	"mayfly/keyspace/storage"
 	"mayfly/keyspace/store"
 	"mayfly/keyspace/undo"
+	"mayfly/test/drill"
+	"mayfly/vfs"
+	"mayfly/vfs/vfstest"
 
 	"github.com/rs/zerolog"
 )
@@ -46,15 +48,15 @@ const eraseWithin = 10 * time.Minute
 var canary = regexp.MustCompile(`canary-[0-9]+-`)
 
 // canaries returns the names of the files of a folder that hold each canary.
-func canaries(t *testing.T, dir string) map[string][]string {
+func canaries(t *testing.T, fsys vfs.FS, dir string) map[string][]string {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
+	entries, err := fsys.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	found := make(map[string][]string)
 	for _, e := range entries {
-		for _, text := range canary.FindAllString(string(aoftest.Read(t, filepath.Join(dir, e.Name()))), -1) {
+		for _, text := range canary.FindAllString(string(vfstest.Read(t, fsys, filepath.Join(dir, e.Name()))), -1) {
 			if !slices.Contains(found[text], e.Name()) {
 				found[text] = append(found[text], e.Name())
 			}
@@ -66,7 +68,7 @@ func canaries(t *testing.T, dir string) map[string][]string {
 // backUp makes a backup, and returns its folder.
 func (o *opened) backUp() string {
 	o.t.Helper()
-	dir := filepath.Join(o.t.TempDir(), "backup")
+	dir := filepath.Join(newDir(o.opt.FS), "backup")
 	if err := o.Backup(dir); err != nil {
 		o.t.Fatal(err)
 	}
@@ -76,8 +78,9 @@ func (o *opened) backUp() string {
 // Without erase-within, dead text leaves a small folder within minutes, and a backup at once. Then an idle server writes
 // nothing more.
 func TestDeadTextLeavesASmallFolder(t *testing.T) {
-	disk := aoftest.NewDisk(t)
-	o := open(t, byHand)
+	t.Parallel()
+	disk := vfstest.New()
+	o := open(t, byHand, func(opt *Options) { opt.FS = disk })
 	var c storage.Cadence
 	for n := range 200 {
 		o.put("0", fmt.Sprint("id-", n), fmt.Sprintf(`{"text":"canary-%d-"}`, n), o.clock.Now()+8000)
@@ -86,11 +89,11 @@ func TestDeadTextLeavesASmallFolder(t *testing.T) {
 	if err := o.Save(); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(canaries(t, o.opt.Dir)); n != 201 {
+	if n := len(canaries(t, o.opt.FS, o.opt.Dir)); n != 201 {
 		t.Fatalf("%d texts are in the files", n)
 	}
 	o.clock.Advance(8 * time.Second)
-	if n := len(canaries(t, o.backUp())); n != 1 {
+	if n := len(canaries(t, o.opt.FS, o.backUp())); n != 1 {
 		t.Errorf("%d texts are in a backup, one item lives", n)
 	}
 	o.pass(&c, 70*time.Second)
@@ -100,7 +103,7 @@ func TestDeadTextLeavesASmallFolder(t *testing.T) {
 	o.pass(&c, 2*time.Minute)
 	o.reopen() // the age survives
 	o.pass(&c, 3*time.Minute+30*time.Second)
-	if n := len(canaries(t, o.opt.Dir)); n != 1 {
+	if n := len(canaries(t, o.opt.FS, o.opt.Dir)); n != 1 {
 		t.Errorf("%d texts are in the files, one item lives", n)
 	}
 	o.pass(&c, 2*time.Minute) // the last checkpoint
@@ -116,6 +119,7 @@ func TestDeadTextLeavesASmallFolder(t *testing.T) {
 
 // Overwritten text leaves the folder without any delete.
 func TestOverwrittenTextLeavesTheFolder(t *testing.T) {
+	t.Parallel()
 	o := open(t, byHand)
 	var c storage.Cadence
 	for n := range 2 {
@@ -123,13 +127,14 @@ func TestOverwrittenTextLeavesTheFolder(t *testing.T) {
 		o.pass(&c, 2*time.Minute)
 	}
 	o.pass(&c, 5*time.Minute)
-	if left := canaries(t, o.opt.Dir); len(left) != 1 || left["canary-1-"] == nil {
+	if left := canaries(t, o.opt.FS, o.opt.Dir); len(left) != 1 || left["canary-1-"] == nil {
 		t.Errorf("the files hold %v", left)
 	}
 }
 
 // A server that only adds items is not compacted because of age: its stores have no waste.
 func TestStoresWithoutWasteAreNotCompacted(t *testing.T) {
+	t.Parallel()
 	o := open(t, byHand)
 	var c storage.Cadence
 	o.SetEraseWithin(eraseWithin)
@@ -302,14 +307,14 @@ func (d *eraseDrill) restartFromImage() {
 	}
 	torn := d.text()
 	d.went(torn)
-	files, err := journal.Files(d.image)
+	files, err := journal.Files(d.opt.FS, d.image)
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	if len(files) > 0 && d.r.IntN(2) == 0 {
 		last := files[len(files)-1].Path
-		content := string(aoftest.Read(d.t, last)) + string(aof.AppendOps(nil, []aof.Op{aoftest.Set("0:torn", torn)}))
-		if err := os.WriteFile(last, []byte(content), 0o600); err != nil {
+		content := string(vfstest.Read(d.t, d.opt.FS, last)) + string(aof.AppendOps(nil, []aof.Op{aoftest.Set("0:torn", torn)}))
+		if err := writeFile(d.opt.FS, last, []byte(content)); err != nil {
 			d.t.Fatal(err)
 		}
 	}
@@ -357,7 +362,7 @@ func (d *eraseDrill) adopt() {
 // check reports texts in the files of a folder that went at or before a time in ms.
 func (d *eraseDrill) check(what, dir string, went map[string]int64, before int64) {
 	d.t.Helper()
-	for text, files := range canaries(d.t, dir) {
+	for text, files := range canaries(d.t, d.opt.FS, dir) {
 		if _, gone := d.since[text]; gone && went[text] <= before {
 			d.t.Errorf("%s: %s went %d s ago, and is in %v", what, text, (d.clock.Now()-went[text])/1000, files)
 		}
@@ -368,25 +373,24 @@ func (d *eraseDrill) check(what, dir string, went map[string]int64, before int64
 // whatever restarts, kills, torn ends and holds come between, or that long after they cannot be brought back any more. A
 // backup has none that was gone when it began.
 func TestEraseWithin(t *testing.T) {
-	windows := []int64{0, 300, 0, 60}
-	if testing.Short() {
-		windows = windows[:2]
-	}
+	t.Parallel()
+	windows := drill.Pick([]int64{300}, []int64{0, 60}, []int64{0, 300, 0, 60, 0, 300, 60, 600})
 	for round, window := range windows {
-		seed := rand.Uint64()
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
-			t.Logf("seed %d", seed)
+			t.Parallel()
+			seed := drill.Seed(t)
 			d := &eraseDrill{r: rand.New(rand.NewPCG(seed, 0)), window: window,
 				held: map[place]string{}, names: map[string]string{}, since: map[string]int64{}, stays: map[string]int64{}, of: map[string]string{}}
-			aoftest.ReplaceDisk(t, func() error {
+			disk := vfstest.New()
+			disk.OnWrite = func(vfs.File, []byte, int64) error {
 				if d.kill.Load() > 0 && d.kill.Add(-1) == 0 {
-					dir := t.TempDir()
-					copyFolder(t, d.opt.Dir, dir)
+					dir := newDir(d.opt.FS)
+					copyFolder(t, d.opt.FS, d.opt.Dir, dir)
 					d.image = dir
 				}
 				return nil
-			}, func(*os.File) error { return nil })
-			d.opened = open(t, byHand, func(opt *Options) { opt.Partitions = 3 })
+			}
+			d.opened = open(t, byHand, func(opt *Options) { opt.FS, opt.Partitions = disk, 3 })
 			d.configure()
 			kills, oldest := 0, time.Duration(0)
 			for n := range 1500 {
@@ -409,7 +413,7 @@ func TestEraseWithin(t *testing.T) {
 			}
 			d.check("the folder at the end", d.opt.Dir, d.stays, d.clock.Now()-eraseWithin.Milliseconds())
 			living := len(d.held) + len(d.names)
-			if n := len(canaries(t, d.opt.Dir)); n < living || len(d.since) < 300 || kills == 0 || oldest > eraseWithin {
+			if n := len(canaries(t, d.opt.FS, d.opt.Dir)); n < living || len(d.since) < 300 || kills == 0 || oldest > eraseWithin {
 				t.Errorf("%d texts are in the files, %d live, %d are gone; the oldest waste was %v old", n, living, len(d.since), oldest)
 			}
 		})
@@ -418,30 +422,29 @@ func TestEraseWithin(t *testing.T) {
 
 // Ends that a start has cut off, and the files of a repair, leave the folder too.
 func TestFilesKeptAsideAreErased(t *testing.T) {
-	o := open(t, byHand)
+	t.Parallel()
+	disk := vfstest.NewMemory()
+	o := open(t, byHand, func(opt *Options) { opt.FS = disk })
 	var c storage.Cadence
 	torn := datadir.PartitionName(0) + aof.TornSuffix + fmt.Sprint(o.clock.Now())
 	for _, name := range []string{torn, "repair-doubtful.ndjson"} {
 		path := filepath.Join(o.opt.Dir, name)
-		if err := os.WriteFile(path, []byte("canary-1-"), 0o600); err != nil {
+		if err := writeFile(o.opt.FS, path, []byte("canary-1-")); err != nil {
 			t.Fatal(err)
 		}
-		now := time.UnixMilli(o.clock.Now())
-		if err := os.Chtimes(path, now, now); err != nil {
-			t.Fatal(err)
-		}
+		disk.SetTime(path, time.UnixMilli(o.clock.Now()))
 	}
 	o.pass(&c, 2*time.Hour)
-	if left := canaries(t, o.opt.Dir)["canary-1-"]; len(left) != 2 {
+	if left := canaries(t, o.opt.FS, o.opt.Dir)["canary-1-"]; len(left) != 2 {
 		t.Errorf("after two hours %v are left", left)
 	}
 	o.SetEraseWithin(3 * time.Hour)
 	o.pass(&c, time.Minute)
-	if left := canaries(t, o.opt.Dir)["canary-1-"]; len(left) != 1 {
+	if left := canaries(t, o.opt.FS, o.opt.Dir)["canary-1-"]; len(left) != 1 {
 		t.Errorf("after half of erase-within %v are left", left)
 	}
 	o.pass(&c, time.Hour)
-	if left := canaries(t, o.opt.Dir); len(left) != 0 {
+	if left := canaries(t, o.opt.FS, o.opt.Dir); len(left) != 0 {
 		t.Errorf("after erase-within %v are left", left)
 	}
 }
@@ -449,6 +452,7 @@ func TestFilesKeptAsideAreErased(t *testing.T) {
 // A compaction that fails is repeated each minute, not each second. Waste that is older than erase-within is told once, and
 // once more when it is gone.
 func TestLateErasureIsTold(t *testing.T) {
+	t.Parallel()
 	var log lockedBuffer
 	o := open(t, byHand, func(opt *Options) { opt.Partitions, opt.Log = 1, zerolog.New(&log) })
 	o.SetEraseWithin(eraseWithin)
@@ -458,7 +462,7 @@ func TestLateErasureIsTold(t *testing.T) {
 	}
 	o.delete("0", "id")
 	inTheWay := filepath.Join(o.opt.Dir, datadir.PartitionName(0)+store.TempSuffix, "folder")
-	if err := os.MkdirAll(inTheWay, 0o700); err != nil {
+	if err := o.opt.FS.MkdirAll(inTheWay, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	var c storage.Cadence
@@ -473,17 +477,18 @@ func TestLateErasureIsTold(t *testing.T) {
 	if n := strings.Count(log.String(), late); n != 1 || !strings.Contains(log.String(), `"compaction":"`) {
 		t.Errorf("it is told %d times: %s", n, log.String())
 	}
-	if err := os.RemoveAll(filepath.Dir(inTheWay)); err != nil {
+	if err := o.opt.FS.RemoveAll(filepath.Dir(inTheWay)); err != nil {
 		t.Fatal(err)
 	}
 	o.pass(&c, time.Minute+2*time.Second)
-	if left := canaries(t, o.opt.Dir); len(left) > 0 || strings.Count(log.String(), "erased in time again") != 1 {
+	if left := canaries(t, o.opt.FS, o.opt.Dir); len(left) > 0 || strings.Count(log.String(), "erased in time again") != 1 {
 		t.Errorf("%v is left: %s", left, log.String())
 	}
 }
 
 // A store that is damaged is written anew from memory, without its waste.
 func TestWasteInADamagedStore(t *testing.T) {
+	t.Parallel()
 	o := open(t, byHand, func(opt *Options) { opt.Partitions = 1 })
 	o.put("0", "gone", `{"text":"canary-1-"}`, expiry.Inherit)
 	o.put("0", "lives", `{"text":"canary-2-"}`, expiry.Inherit)
@@ -495,13 +500,14 @@ func TestWasteInADamagedStore(t *testing.T) {
 	o.pass(&c, 2*time.Minute)
 	o.flip(datadir.PartitionName(0), func(size int) int { return size / 2 })
 	o.pass(&c, 5*time.Minute)
-	if left := canaries(t, o.opt.Dir); len(left) != 1 || left["canary-2-"] == nil || o.Scrubber().Stats().Repaired != 1 {
+	if left := canaries(t, o.opt.FS, o.opt.Dir); len(left) != 1 || left["canary-2-"] == nil || o.Scrubber().Stats().Repaired != 1 {
 		t.Errorf("the files hold %v after %+v", left, o.Scrubber().Stats())
 	}
 }
 
 // What an undo can bring back is not gone: it is in the files, and in a backup. It leaves the folder in time after that.
 func TestErasureWaitsForWindows(t *testing.T) {
+	t.Parallel()
 	o := open(t, byHand)
 	o.SetEraseWithin(eraseWithin)
 	if err := o.SetUndoWindow(1800); err != nil {
@@ -517,17 +523,18 @@ func TestErasureWaitsForWindows(t *testing.T) {
 	o.flush("flushed")
 	o.catalogueTx(func(tx *Tx) { tx.Drop(tx.Container("dropped")) })
 	o.pass(&c, 25*time.Minute)
-	if left, copied := canaries(t, o.opt.Dir), canaries(t, o.backUp()); len(left) != 3 || len(copied) != 3 {
+	if left, copied := canaries(t, o.opt.FS, o.opt.Dir), canaries(t, o.opt.FS, o.backUp()); len(left) != 3 || len(copied) != 3 {
 		t.Errorf("before the windows end the files hold %v, a backup %v", left, copied)
 	}
 	o.pass(&c, 5*time.Minute+eraseWithin)
-	if left, copied := canaries(t, o.opt.Dir), canaries(t, o.backUp()); len(left)+len(copied) != 0 {
+	if left, copied := canaries(t, o.opt.FS, o.opt.Dir), canaries(t, o.opt.FS, o.backUp()); len(left)+len(copied) != 0 {
 		t.Errorf("the files hold %v, a backup %v", left, copied)
 	}
 }
 
 // A backup leaves out what has died in a container that was flushed or dropped, and what a former rule keeps is in it.
 func TestBackupOfWhatIsSetAside(t *testing.T) {
+	t.Parallel()
 	for _, drop := range []bool{false, true} {
 		o := open(t, byHand)
 		if err := o.SetUndoWindow(3600); err != nil {
@@ -544,15 +551,15 @@ func TestBackupOfWhatIsSetAside(t *testing.T) {
 		} else {
 			o.flush("c")
 		}
-		if n := len(canaries(t, o.backUp())); n != 3 {
+		if n := len(canaries(t, o.opt.FS, o.backUp())); n != 3 {
 			t.Errorf("drop is %v: a backup has %d texts", drop, n)
 		}
 		o.clock.Advance(200 * time.Second)
 		dir := o.backUp()
-		if left := canaries(t, dir); len(left) != 2 || left["canary-1-"] != nil {
+		if left := canaries(t, o.opt.FS, dir); len(left) != 2 || left["canary-1-"] != nil {
 			t.Errorf("drop is %v: a backup has %v", drop, left)
 		}
-		there := open(t, func(opt *Options) { opt.Dir, opt.Clock = dir, o.opt.Clock })
+		there := open(t, func(opt *Options) { opt.FS, opt.Dir, opt.Clock = o.opt.FS, dir, o.opt.Clock })
 		for range 2 {
 			there.catalogueTx(func(tx *Tx) {
 				if done, err := tx.Undo("c", ""); done == nil || err != nil {
@@ -564,7 +571,7 @@ func TestBackupOfWhatIsSetAside(t *testing.T) {
 			t.Errorf("drop is %v: after two undos of a backup %v live", drop, living)
 		}
 		o.clock.Advance(time.Hour)
-		if left := canaries(t, o.backUp()); len(left) != 0 {
+		if left := canaries(t, o.opt.FS, o.backUp()); len(left) != 0 {
 			t.Errorf("drop is %v: after the window a backup has %v", drop, left)
 		}
 	}

@@ -34,6 +34,7 @@ func (o *opened) evictAll(limit int64) (ids map[string]bool, ok bool) {
 // TestEvictKeepsTheUsed evicts an eighth of items of which a quarter was not used. By chance 1 of 4 evicted would be
 // of these.
 func TestEvictKeepsTheUsed(t *testing.T) {
+	t.Parallel()
 	for _, policy := range []eviction.Policy{eviction.AllKeysLRU, eviction.AllKeysLFU, eviction.VolatileLRU, eviction.VolatileLFU} {
 		t.Run(policy.String(), func(t *testing.T) {
 			o := open(t)
@@ -77,6 +78,7 @@ func (o *opened) empty(container string) int64 {
 
 // A container with many items gives most candidates, even if there are many small ones.
 func TestEvictDrawsInProportion(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.evictBy(eviction.AllKeysLRU)
 	o.policy("large", expiry.Forever)
@@ -103,6 +105,7 @@ func TestEvictDrawsInProportion(t *testing.T) {
 }
 
 func TestEvictOnlyWhatThePolicyAllows(t *testing.T) {
+	t.Parallel()
 	for policy := eviction.None; policy <= eviction.AllKeysRandom; policy++ {
 		t.Run(policy.String(), func(t *testing.T) {
 			o := open(t)
@@ -132,6 +135,7 @@ func TestEvictOnlyWhatThePolicyAllows(t *testing.T) {
 
 // Between the draw and the eviction an item may be used, written or dropped.
 func TestEvictLeavesWhatHasChangedSinceTheDraw(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(o *opened){
 		"read":    func(o *opened) { o.get("c", "a") },
 		"written": func(o *opened) { o.put("c", "a", "[]", expiry.Inherit) },
@@ -165,6 +169,7 @@ func TestEvictLeavesWhatHasChangedSinceTheDraw(t *testing.T) {
 
 // Candidates of a dropped container would keep its memory.
 func TestADropForgetsTheCandidates(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.policy("c", expiry.Forever)
 	o.evictBy(eviction.AllKeysLRU)
@@ -177,6 +182,7 @@ func TestADropForgetsTheCandidates(t *testing.T) {
 }
 
 func TestEvictDeletesTheNearestToDeath(t *testing.T) {
+	t.Parallel()
 	o := open(t, func(opt *Options) { opt.Partitions = 4 })
 	o.policy("c", 500)
 	o.evictBy(eviction.VolatileTTL)
@@ -210,6 +216,7 @@ func TestEvictDeletesTheNearestToDeath(t *testing.T) {
 }
 
 func TestUsed(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	if o.Used() != 0 {
 		t.Fatalf("an empty keyspace uses %d bytes", o.Used())

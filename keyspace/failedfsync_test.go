@@ -5,47 +5,49 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace/repair"
+	"mayfly/test/drill"
+	"mayfly/vfs/vfstest"
 )
 
-// failNth makes the nth fsync of a file of the folder fail, and returns whether it has.
-func (d *recordedDisk) failNth(n int) (failed func() (name string)) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+// failNth makes the nth fsync of a file of a folder fail, and returns which has.
+func failNth(disk *vfstest.Memory, dir string, n int) (failed func() (name string)) {
 	file := ""
-	d.fails = func(name string) bool {
-		if n--; n == 0 {
-			file = name
+	disk.Look(func(vfstest.Disk) {
+		disk.BeforeSync = func(_ vfstest.Disk, path string) error {
+			if filepath.Dir(path) != dir {
+				return nil
+			}
+			if n--; n != 0 {
+				return nil
+			}
+			file = filepath.Base(path)
+			return syscall.EIO
 		}
-		return n == 0
-	}
+	})
 	return func() string {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.fails = nil
+		disk.Look(func(vfstest.Disk) { disk.BeforeSync = nil })
 		return file
 	}
 }
 
 // images are what a power cut may leave now.
-func (d *recordedDisk) images(r *rand.Rand) []folderImage {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.observe()
-	return []folderImage{d.least(), d.some(r), d.some(r), d.all()}
+func images(disk *vfstest.Memory, r *rand.Rand) (images []*vfstest.Memory) {
+	disk.Look(func(d vfstest.Disk) { images = []*vfstest.Memory{d.Least(), d.Some(r), d.Some(r), d.All()} })
+	return images
 }
 
 // A failed fsync leaves data that can be read but will never be on disk. A restart brings them there before it serves
 // them: every fsync of a life fails once, and of the start after that another one. Then the power is cut.
 func TestFailedFsyncIsNotForgotten(t *testing.T) {
-	recordFsyncs(t)
-	r := rand.New(rand.NewPCG(1, 2))
+	t.Parallel()
+	r := drill.Rand(t)
 	byFile := make(map[string]int) // failed fsyncs
 	for n, name := 1, "first"; name != ""; n++ {
 		for _, again := range []int{0, 1 + n%4} { // the fsync of the next start that fails, 0 for none
@@ -65,17 +67,15 @@ func TestFailedFsyncIsNotForgotten(t *testing.T) {
 
 // failOneFsync returns the name of the file whose fsync has failed, empty if the life had fewer.
 func failOneFsync(t *testing.T, r *rand.Rand, n, again int) (name string) {
-	dir := t.TempDir()
-	disk := recordDisk(t, dir, func() {})
-	defer disk.release()
-	opt := Options{Dir: dir, Partitions: 1, Fsync: Always, Clock: clock.NewManual(epoch), NoPurge: true}
-	failed := disk.failNth(n)
+	disk := vfstest.NewMemory()
+	opt := Options{FS: disk, Dir: vfstest.Dir, preallocate: 20_000, Partitions: 1, Fsync: Always, Clock: clock.NewManual(epoch), NoPurge: true}
+	failed := failNth(disk, vfstest.Dir, n)
 	acknowledged := liveAndFail(opt)
 	if name = failed(); name == "" {
 		return ""
 	}
 	if again > 0 {
-		failed := disk.failNth(again)
+		failed := failNth(disk, vfstest.Dir, again)
 		if ks, err := Open(opt); err == nil {
 			_ = ks.Close()
 		}
@@ -92,13 +92,12 @@ func failOneFsync(t *testing.T, r *rand.Rand, n, again int) (name string) {
 			t.Errorf("fsync %d, of %s, has failed: %s was %q, is %q", n, name, id, body, seen[id])
 		}
 	}
-	images := disk.images(r)
+	left := images(disk, r)
 	if err := ks.Close(); err != nil {
 		t.Error(err)
 	}
-	for i, image := range append(images, disk.images(r)...) {
-		opt.Dir = t.TempDir()
-		image.write(t, opt.Dir)
+	for i, image := range append(left, images(disk, r)...) {
+		opt.FS = image
 		ks, err := Open(opt)
 		if err != nil {
 			t.Errorf("fsync %d, of %s, has failed, then %d, image %d: %v", n, name, again, i, err)
@@ -157,40 +156,35 @@ func readAll(ks *Keyspace) map[string]string {
 
 // A copy whose fsync fails is not reported as whole, and leaves nothing in the way of the next one.
 func TestCopyWithAFailedFsync(t *testing.T) {
-	recordFsyncs(t)
+	t.Parallel()
 	l := newLived(t, 24)
+	disk := l.fs
 	o := &opened{t: t, clock: clock.NewManual(epoch + 28_000)}
-	o.opt = Options{Dir: l.dir, Clock: o.clock, NoPurge: true, Partitions: 3}
+	o.opt = Options{FS: disk, Dir: l.dir, Clock: o.clock, NoPurge: true, Partitions: 3}
 	o.start()
 	defer o.stop()
 	state := o.dump()
+	stopped := newDir(disk) // of a server that does not run: a repair reads it
+	copyFolder(t, disk, l.dir, stopped)
 	copies := map[string]func(path string) error{
 		"backup": o.Backup,
 		"repair": func(path string) error {
-			_, err := repair.Run(l.dir, path, func(string, *repair.Report) error { return nil })
+			_, err := repair.Run(disk, stopped, path, func(string, *repair.Report) error { return nil })
 			return err
 		},
 	}
-	l.dir = t.TempDir() // of a server that does not run: a repair reads it
-	copyFolder(t, o.opt.Dir, l.dir)
 	for what, make := range copies {
 		for n, name := 1, "first"; name != ""; n++ {
-			path := filepath.Join(t.TempDir(), "copy")
-			part := path + ".part"
-			if err := os.Mkdir(part, 0o700); err != nil {
-				t.Fatal(err)
-			}
-			disk := recordDisk(t, part, func() {})
-			failed := disk.failNth(n)
+			path := filepath.Join(newDir(disk), "copy")
+			failed := failNth(disk, path+".part", n)
 			err := make(path)
 			if name = failed(); (name == "") != (err == nil) {
 				t.Errorf("%s: fsync %d, of %q, has failed: %v", what, n, name, err)
 			}
-			disk.release()
 			if name != "" {
 				err = make(path)
 			}
-			if err = errors.Join(err, holds(t, path, state)); err != nil {
+			if err = errors.Join(err, holds(t, disk, path, state)); err != nil {
 				t.Errorf("%s: after the failure of fsync %d, of %q: %v", what, n, name, err)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 // TestFlushAllBesideWatchers flushes many containers while many keys are watched. A flush that walks the watched keys
 // takes minutes.
 func TestFlushAllBesideWatchers(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	const containers, keys = 500, 100_000
 	for i := range containers {
@@ -58,6 +59,7 @@ func TestFlushAllBesideWatchers(t *testing.T) {
 
 // TestMaxContainers: the limit is on new containers besides the databases, and 0 is none.
 func TestMaxContainers(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	full := func(want int, is bool) {
 		t.Helper()
@@ -87,6 +89,7 @@ func TestMaxContainers(t *testing.T) {
 // TestSwapBringsItems: a watched id that was absent has changed if a swap brings an item, also if that dies before the
 // end of the watch, purged or not. It has not if the item was dead when it came.
 func TestSwapBringsItems(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name    string
 		before  time.Duration // the swap
@@ -123,6 +126,7 @@ func TestSwapBringsItems(t *testing.T) {
 
 // TestWatchAgainLater: keys watched before and after a change of their container are judged each by its own state.
 func TestWatchAgainLater(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name    string
 		early   string // watched before the flush

@@ -15,6 +15,7 @@ import (
 // TestForesightBesideWriters plans, forecasts and lists what is due while others write documents, change the mode and
 // empty another container. The plain keys, which nobody writes, count exactly once each time.
 func TestForesightBesideWriters(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.policy("c", 86400)
 	o.policy("other", 10)

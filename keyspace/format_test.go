@@ -20,6 +20,7 @@ import (
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/store"
 	"mayfly/keyspace/streamid"
+	"mayfly/vfs/vfstest"
 
 	"github.com/rs/zerolog"
 )
@@ -47,15 +48,13 @@ func burial(order Item) aof.Op {
 
 // The examples in FORMAT.md are the bytes of real files.
 func TestFormatDocumentShowsRealFiles(t *testing.T) {
-	dir := t.TempDir()
+	disk, dir := vfstest.NewMemory(), vfstest.Dir
 	order := Item{Kind: Document, Body: `{"sku":"A-1","ttl":30}`, TS: epoch, ExpireAt: epoch + 30_000, Version: 42}
 	rec := string(record.Append(nil, "12:order-1", order))
 
 	path := filepath.Join(dir, datadir.PartitionName(7))
-	if err := os.WriteFile(path, aof.FirstSeal(0x9f3a11c0).Append(nil), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s, err := store.Open(path, store.Options{Log: zerolog.Nop(), Now: epoch})
+	vfstest.Write(t, disk, path, aof.FirstSeal(0x9f3a11c0).Append(nil))
+	s, err := store.Open(disk, path, store.Options{Log: zerolog.Nop(), Now: epoch})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,10 +68,8 @@ func TestFormatDocumentShowsRealFiles(t *testing.T) {
 	}
 
 	catalogue := filepath.Join(dir, datadir.CatalogueName)
-	if err := os.WriteFile(catalogue, aof.FirstSeal(0x5d20e7b4).Append(nil), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cat, err := store.Open(catalogue, store.Options{Log: zerolog.Nop(), Now: epoch})
+	vfstest.Write(t, disk, catalogue, aof.FirstSeal(0x5d20e7b4).Append(nil))
+	cat, err := store.Open(disk, catalogue, store.Options{Log: zerolog.Nop(), Now: epoch})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +88,7 @@ func TestFormatDocumentShowsRealFiles(t *testing.T) {
 	aof.NewMark = func() uint32 { return 0x71b20c5d }
 	defer func() { aof.NewMark = rand.Uint32 }()
 	before := journal.FileInfo{Path: journal.FileName(3), Generation: 3, Size: 4212, Mark: 0x2c90ab41}
-	j, err := journal.Open(journal.Options{Dir: dir, Finished: []journal.FileInfo{before}, First: 41, Log: zerolog.Nop()})
+	j, err := journal.Open(journal.Options{FS: disk, Dir: dir, Finished: []journal.FileInfo{before}, First: 41, Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,8 +104,8 @@ func TestFormatDocumentShowsRealFiles(t *testing.T) {
 
 	listing := fileset.NewManifest(false, []*store.Store{s}, j.Files())
 
-	folder := t.TempDir()
-	d, err := datadir.Open(folder, 16, zerolog.Nop())
+	folder := "/folder"
+	d, err := datadir.Open(disk, folder, 16, zerolog.Nop())
 	if err == nil {
 		err = d.Close()
 	}
@@ -133,11 +130,11 @@ func TestFormatDocumentShowsRealFiles(t *testing.T) {
 		}
 	}
 	for name, content := range map[string]string{
-		datadir.PartitionName(7): string(aoftest.Read(t, path)),
-		datadir.CatalogueName:    string(aoftest.Read(t, catalogue)),
-		journal.FileName(4):      string(aoftest.Read(t, filepath.Join(dir, journal.FileName(4)))),
+		datadir.PartitionName(7): string(vfstest.Read(t, disk, path)),
+		datadir.CatalogueName:    string(vfstest.Read(t, disk, catalogue)),
+		journal.FileName(4):      string(vfstest.Read(t, disk, filepath.Join(dir, journal.FileName(4)))),
 		manifest.Name:            listing.Text(),
-		datadir.FormatName:       string(aoftest.Read(t, filepath.Join(folder, datadir.FormatName))),
+		datadir.FormatName:       string(vfstest.Read(t, disk, filepath.Join(folder, datadir.FormatName))),
 	} {
 		before, rest, ok := strings.Cut(doc, "\n```\n# "+name+"\n")
 		_, after, ok2 := strings.Cut(rest, "```\n")

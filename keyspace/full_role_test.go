@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"mayfly/expiry"
-	"mayfly/keyspace/aof"
-	"mayfly/keyspace/journal"
 	"mayfly/keyspace/replica"
+	"mayfly/vfs"
+	"mayfly/vfs/vfstest"
 )
 
 // fullNodes plays a leader and a follower, of which one has a disk that gets full and has room again.
@@ -33,11 +33,9 @@ type stateAt struct {
 // TestFullDiskOfNodes: a leader and a follower survive a full disk as a single node does. What is on the disk at any moment
 // opens, and is what the log has up to its position. With room again, both nodes are equal.
 func TestFullDiskOfNodes(t *testing.T) {
-	ahead := journal.PreallocateBytes
-	journal.PreallocateBytes = 0 // these writes are not injected
-	defer func() { journal.PreallocateBytes = ahead }()
+	t.Parallel()
 	full, refused, images, torn := 0, 0, 0, 0
-	for seed := range uint64(*fullDisks) {
+	for seed := range fullDisks() {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			d := &fullNodes{fullDrill: fullDrill{t: t, r: rand.New(rand.NewPCG(seed, 9))}, log: newFakeLog()}
 			d.begin(seed%2 == 0)
@@ -60,7 +58,7 @@ func TestFullDiskOfNodes(t *testing.T) {
 
 // begin opens the nodes.
 func (d *fullNodes) begin(leaderIsSmall bool) {
-	change := func(o *Options) { o.Partitions, o.Reserve = 2, 64<<10 }
+	change := func(o *Options) { o.Partitions, o.Reserve, o.preallocate = 2, 64<<10, -1 }
 	d.leader, d.follower = newNode(d.t, d.log, change), newNode(d.t, d.log, change)
 	if d.small = d.follower; leaderIsSmall {
 		d.small = d.leader
@@ -68,7 +66,8 @@ func (d *fullNodes) begin(leaderIsSmall bool) {
 	d.leader.lead()
 	d.leader.mustWait(d.leader.catalogue(func(tx *Tx) { tx.CreateContainer("c", expiry.Forever, expiry.Strict) }))
 	d.states = []stateAt{{items: map[string]string{}}}
-	d.disk = makeSmallDisk(d.t, d.small.dir, 400<<10)
+	d.disk = d.small.opt.FS.(*vfstest.Memory)
+	d.disk.Limit(400 << 10)
 }
 
 // step does something.
@@ -79,7 +78,7 @@ func (d *fullNodes) step() {
 	case n < 20:
 		d.follow()
 	case n < 24:
-		if err := d.small.Save(); err != nil && !aof.IsFull(err) {
+		if err := d.small.Save(); err != nil && !vfs.IsFull(err) {
 			d.t.Errorf("a checkpoint: %v", err)
 		}
 	case n == 24:
@@ -87,11 +86,11 @@ func (d *fullNodes) step() {
 	case n == 25:
 		d.small.storage.Disk.Refill()
 	case n == 26:
-		d.disk.take(d.r.Int64N(100 << 10))
+		d.disk.Take(d.r.Int64N(100 << 10))
 	case n == 27:
-		d.disk.take(0)
+		d.disk.Take(0)
 	case n == 28:
-		d.disk.giveBack()
+		d.disk.GiveBack()
 	default:
 		d.arm()
 	}
@@ -135,7 +134,7 @@ func (d *fullNodes) met(err error) {
 	switch {
 	case err == nil:
 		return
-	case !aof.IsFull(err):
+	case !vfs.IsFull(err):
 		d.t.Errorf("a commit: %v", err)
 	}
 	d.full++
@@ -157,7 +156,7 @@ func (d *fullNodes) arm() {
 	d.fullDrill.arm()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.image == "" {
+	if d.image == nil {
 		d.least = least
 	}
 }
@@ -185,12 +184,12 @@ func (d *fullNodes) openImage() {
 
 // end gives the disk room, and compares the nodes with each other and with their folders.
 func (d *fullNodes) end() {
-	d.disk.giveBack()
+	d.disk.GiveBack()
 	var tx Tx
 	d.leader.BeginAll(&tx)
 	tx.Flush(tx.Container("c"))
 	lsn := tx.Close()
-	if err := d.small.Save(); err != nil && !aof.IsFull(err) {
+	if err := d.small.Save(); err != nil && !vfs.IsFull(err) {
 		d.t.Error(err)
 	}
 	d.small.storage.Disk.Refill()

@@ -2,7 +2,6 @@ package keyspace
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -11,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"mayfly/expiry"
@@ -20,118 +18,27 @@ import (
 	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/reserve"
+	"mayfly/test/drill"
+	"mayfly/vfs"
+	"mayfly/vfs/vfstest"
 
 	"github.com/rs/zerolog"
 )
 
-var fullDisks = flag.Int("full-disks", 20, "how many drills TestFullDiskDrill plays")
-
-// smallDisk plays a file system with little room for one folder. Safe for concurrent use.
-type smallDisk struct {
-	dir string
-
-	mu       sync.Mutex // protects what follows; held during a write
-	capacity int64
-	other    int64  // bytes that another program takes
-	written  func() // called after a part of a write, or all of it, with mu held; may be nil
-}
-
-// makeSmallDisk replaces the disk under a folder until the test ends.
-func makeSmallDisk(t *testing.T, dir string, capacity int64) *smallDisk {
-	d := &smallDisk{dir: dir, capacity: capacity}
-	writeAt, write, allocate, free, size := aof.WriteAt, aof.Write, aof.Allocate, aof.FreeDisk, aof.DiskSize
-	t.Cleanup(func() {
-		aof.WriteAt, aof.Write, aof.Allocate, aof.FreeDisk, aof.DiskSize = writeAt, write, allocate, free, size
-	})
-	aof.WriteAt = func(f *os.File, b []byte, at int64) (int, error) {
-		return d.write(f, b, at, func(b []byte) (int, error) { return writeAt(f, b, at) })
-	}
-	aof.Write = func(f *os.File, b []byte) (int, error) {
-		return d.write(f, b, 0, func(b []byte) (int, error) { return write(f, b) })
-	}
-	aof.Allocate = func(f *os.File, bytes int64) error {
-		_, err := d.write(f, make([]byte, 1), bytes-1, func([]byte) (int, error) { return 0, f.Truncate(bytes) })
-		return err
-	}
-	aof.FreeDisk = func(string) (int64, error) {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		return max(d.roomLocked(), 0), nil
-	}
-	aof.DiskSize = func(string) (int64, error) { return 1 << 40, nil }
-	return d
-}
-
-// roomLocked returns the free bytes. d.mu must be held.
-func (d *smallDisk) roomLocked() int64 {
-	room := d.capacity - d.other
-	entries, _ := os.ReadDir(d.dir)
-	for _, e := range entries {
-		if fi, err := e.Info(); err == nil {
-			room -= fi.Size()
-		}
-	}
-	return room
-}
-
-func (d *smallDisk) write(f *os.File, b []byte, at int64, do func(b []byte) (int, error)) (int, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if filepath.Dir(f.Name()) != d.dir {
-		return do(b)
-	}
-	fi, err := f.Stat()
-	if err != nil {
-		return 0, err
-	}
-	grows := at + int64(len(b)) - max(fi.Size(), at)
-	if at > fi.Size() { // an allocation
-		grows = at + 1 - fi.Size()
-	}
-	if lacks := grows - max(d.roomLocked(), 0); lacks > 0 {
-		n := 0
-		if fits := int64(len(b)) - lacks; fits > 0 {
-			n, _ = do(b[:fits])
-			d.noteLocked()
-		}
-		return n, &os.PathError{Op: "write", Path: f.Name(), Err: syscall.ENOSPC}
-	}
-	n, err := do(b)
-	d.noteLocked()
-	return n, err
-}
-
-func (d *smallDisk) noteLocked() {
-	if d.written != nil {
-		d.written()
-	}
-}
-
-// take makes another program take all but some bytes of the room.
-func (d *smallDisk) take(left int64) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.other += max(d.roomLocked()-left, 0)
-}
-
-// giveBack makes the other program give its room back.
-func (d *smallDisk) giveBack() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.other = 0
-}
+// fullDisks is how many drills of full disks are played.
+func fullDisks() uint64 { return drill.Pick[uint64](4, 12, 200) }
 
 // fullDrill plays a keyspace on a disk that gets full and has room again. After an acknowledged transaction all earlier
 // ones are there for ever. What is on disk at any moment opens, full disk or not, and is a prefix of history.
 type fullDrill struct {
 	t    *testing.T
 	r    *rand.Rand
-	disk *smallDisk
+	disk *vfstest.Memory
 	o    *opened
 
 	mu       sync.Mutex          // protects what follows
 	history  []map[string]string // the states since the last acknowledged one, which is the first
-	image    string              // a copy of the folder at some moment; empty: none
+	image    *vfstest.Memory     // the disk at some moment; nil: none
 	possible []map[string]string // the states that the image may have
 	opens    int
 	torn     int // images with a torn journal
@@ -141,20 +48,16 @@ type fullDrill struct {
 }
 
 // TestFullDiskDrill: a server survives a full disk, injected at any write, in every way it may go on.
-//
-// The long form: go test ./keyspace -run FullDiskDrill -timeout 0 -full-disks 1000
 func TestFullDiskDrill(t *testing.T) {
-	ahead := journal.PreallocateBytes
-	journal.PreallocateBytes = 0 // these writes are not injected
-	defer func() { journal.PreallocateBytes = ahead }()
+	t.Parallel()
 	images, torn, full, freed, refused := 0, 0, 0, 0, 0
-	for seed := range uint64(*fullDisks) {
+	for seed := range fullDisks() {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			d := &fullDrill{t: t, r: rand.New(rand.NewPCG(seed, 4)), history: []map[string]string{{}}}
-			dir := t.TempDir()
-			d.disk = makeSmallDisk(t, dir, 400<<10)
+			d.disk = vfstest.NewMemory()
+			d.disk.Limit(400 << 10)
 			c := clock.NewManual(epoch)
-			d.o = &opened{t: t, clock: c, opt: Options{Dir: dir, Partitions: 2, Clock: c, NoPurge: true, Reserve: 64 << 10, Fsync: []Fsync{EverySec, Always, No}[d.r.IntN(3)]}}
+			d.o = &opened{t: t, clock: c, opt: Options{FS: d.disk, Dir: vfstest.Dir, preallocate: -1, Partitions: 2, Clock: c, NoPurge: true, Reserve: 64 << 10, Fsync: []Fsync{EverySec, Always, No}[d.r.IntN(3)]}}
 			d.o.start()
 			d.o.policy("c", expiry.Forever)
 			d.opt, d.compareImage = d.o.opt, d.wasThere
@@ -172,7 +75,7 @@ func TestFullDiskDrill(t *testing.T) {
 					return
 				}
 			}
-			d.disk.giveBack()
+			d.disk.GiveBack()
 			d.o.flush("c")
 			d.remember(map[string]string{})
 			d.save(true)
@@ -187,7 +90,7 @@ func TestFullDiskDrill(t *testing.T) {
 		})
 	}
 	t.Logf("%d images opened, %d with a torn journal; %d transactions met a full disk, %d freed space on one, %d were refused", images, torn, full, freed, refused)
-	if *fullDisks < 100 {
+	if fullDisks() < 100 {
 		full = 1 // the reserve makes this rare: one in a thousand transactions
 	}
 	if images == 0 || torn == 0 || full == 0 || freed == 0 || refused == 0 {
@@ -235,11 +138,11 @@ func (d *fullDrill) play() (happened string) {
 	case n == 25:
 		o.storage.Disk.Refill()
 	case n == 26:
-		d.disk.take(d.r.Int64N(100 << 10))
+		d.disk.Take(d.r.Int64N(100 << 10))
 	case n == 27:
-		d.disk.take(0)
+		d.disk.Take(0)
 	case n == 28:
-		d.disk.giveBack()
+		d.disk.GiveBack()
 	default:
 		d.arm()
 	}
@@ -260,7 +163,7 @@ func (d *fullDrill) change(f func(tx *Tx, state map[string]string), id string) (
 	d.history = append(d.history, state)
 	d.mu.Unlock()
 	if err := d.o.Wait(tx.Close()); err != nil {
-		if !aof.IsFull(err) {
+		if !vfs.IsFull(err) {
 			d.t.Errorf("a commit: %v", err)
 		}
 		return "full"
@@ -277,7 +180,7 @@ func (d *fullDrill) remember(state map[string]string) {
 }
 
 func (d *fullDrill) save(must bool) {
-	if err := d.o.Save(); err != nil && (must || !aof.IsFull(err)) {
+	if err := d.o.Save(); err != nil && (must || !vfs.IsFull(err)) {
 		d.t.Errorf("a checkpoint: %v", err)
 	}
 }
@@ -285,54 +188,45 @@ func (d *fullDrill) save(must bool) {
 // arm has one of the next writes take an image of the folder, as a kill would leave it then.
 func (d *fullDrill) arm() {
 	left := d.r.IntN(12)
-	d.disk.mu.Lock()
-	defer d.disk.mu.Unlock()
-	d.disk.written = func() {
-		if left--; left >= 0 {
-			return
+	d.disk.Look(func(vfstest.Disk) {
+		d.disk.AfterWrite = func(disk vfstest.Disk) {
+			if left--; left >= 0 {
+				return
+			}
+			d.disk.AfterWrite = nil
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			if d.image == nil {
+				d.image = disk.Clone()
+				d.possible = slices.Clone(d.history)
+			}
 		}
-		d.disk.written = nil
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if d.image == "" {
-			d.image = d.t.TempDir()
-			copyFolder(d.t, d.disk.dir, d.image)
-			d.possible = slices.Clone(d.history)
-		}
-	}
+	})
 }
 
 // openImage opens the image, on a full disk or one with room, and compares its state.
 func (d *fullDrill) openImage() {
 	d.mu.Lock()
-	dir := d.image
-	d.image = ""
+	left := d.image
+	d.image = nil
 	d.mu.Unlock()
-	if dir == "" {
+	if left == nil {
 		return
 	}
 	if d.r.IntN(2) == 0 { // a power cut has torn the end of the journal
-		files, err := journal.Files(dir)
+		files, err := journal.Files(left, vfstest.Dir)
 		if err != nil {
 			d.t.Fatal(err)
 		}
-		d.tear(files[len(files)-1].Path)
+		left.Limit(0)
+		d.tear(left, files[len(files)-1].Path)
+		left.Limit(400 << 10)
 	}
-	d.disk.mu.Lock()
-	was, other := d.disk.dir, d.disk.other
-	if d.disk.dir = dir; d.r.IntN(2) == 0 {
-		d.disk.other += max(d.disk.roomLocked(), 0)
-	} else {
-		d.disk.other = 0
+	if d.r.IntN(2) == 0 {
+		left.Take(0)
 	}
-	d.disk.mu.Unlock()
-	defer func() {
-		d.disk.mu.Lock()
-		d.disk.dir, d.disk.other = was, other
-		d.disk.mu.Unlock()
-	}()
 	opt := d.opt
-	opt.Dir = dir
+	opt.FS = left
 	ks, err := Open(opt)
 	if err != nil {
 		d.t.Errorf("an image does not open: %v", err)
@@ -349,7 +243,7 @@ func (d *fullDrill) openImage() {
 	if err := ks.Check(); err != nil {
 		d.t.Error(err)
 	}
-	if err := ks.Close(); err != nil && !aof.IsFull(err) {
+	if err := ks.Close(); err != nil && !vfs.IsFull(err) {
 		d.t.Error(err)
 	}
 	d.opens++
@@ -363,15 +257,13 @@ func (d *fullDrill) wasThere(_ *opened, state map[string]string) {
 }
 
 // tear appends half a commit to a journal that ends with a whole one.
-func (d *fullDrill) tear(path string) {
-	content := aoftest.Read(d.t, path)
+func (d *fullDrill) tear(left *vfstest.Memory, path string) {
+	content := vfstest.Read(d.t, left, path)
 	if _, end, err := aof.Scan(bytes.NewReader(content), path, int64(len(content)), aof.Journal, nil); err != nil || end < int64(len(content)) {
 		return
 	}
 	half := aof.AppendOps(nil, []aof.Op{aoftest.Set("0:torn", strings.Repeat("x", 1+d.r.IntN(9000)))})
-	if err := os.WriteFile(path, append(content, half[:1+d.r.IntN(len(half)-1)]...), 0o600); err != nil {
-		d.t.Fatal(err)
-	}
+	vfstest.Write(d.t, left, path, append(content, half[:1+d.r.IntN(len(half)-1)]...))
 	d.torn++
 }
 
@@ -383,35 +275,33 @@ func (o *opened) flush(container string) {
 
 // TestJournalFitsIntoTheReserve: a checkpoint is due before it needs more room than the reserve has.
 func TestJournalFitsIntoTheReserve(t *testing.T) {
-	makeSmallDisk(t, "", 1<<40)
+	t.Parallel()
 	o := open(t, func(opt *Options) { opt.Reserve, opt.Log = 100<<10, zerolog.Nop() })
 	if got := o.journal.Limit(); got != 50<<10 {
 		t.Errorf("a checkpoint is due at %d bytes", got)
 	}
-	if fi, err := os.Stat(filepath.Join(o.opt.Dir, reserve.Name)); err != nil || fi.Size() != 100<<10 {
+	if fi, err := o.opt.FS.Stat(filepath.Join(o.opt.Dir, reserve.Name)); err != nil || fi.Size() != 100<<10 {
 		t.Errorf("the reserve: %v, %v", fi, err)
 	}
 	o.opt.Reserve = 0
 	o.reopen()
-	if _, err := os.Stat(filepath.Join(o.opt.Dir, reserve.Name)); !os.IsNotExist(err) {
+	if _, err := o.opt.FS.Stat(filepath.Join(o.opt.Dir, reserve.Name)); !os.IsNotExist(err) {
 		t.Errorf("without a reserve: %v", err)
 	}
 }
 
 // openOnSmallDisk opens a keyspace with a container c on a disk of 4 MB, without preallocation. The disk has room again before the
 // keyspace is closed at the end of the test.
-func openOnSmallDisk(t *testing.T, opt Options) (*opened, *smallDisk) {
+func openOnSmallDisk(t *testing.T, opt Options) (*opened, *vfstest.Memory) {
 	t.Helper()
-	ahead := journal.PreallocateBytes
-	journal.PreallocateBytes = 0
-	t.Cleanup(func() { journal.PreallocateBytes = ahead })
 	c := clock.NewManual(epoch)
-	opt.Dir, opt.Clock, opt.NoPurge = t.TempDir(), c, true
-	disk := makeSmallDisk(t, opt.Dir, 4<<20)
+	disk := vfstest.NewMemory()
+	disk.Limit(4 << 20)
+	opt.FS, opt.Dir, opt.Clock, opt.NoPurge, opt.preallocate = disk, vfstest.Dir, c, true, -1
 	o := &opened{t: t, clock: c, opt: opt}
 	o.start()
 	t.Cleanup(o.stop)
-	t.Cleanup(disk.giveBack)
+	t.Cleanup(disk.GiveBack)
 	o.policy("c", expiry.Forever)
 	return o, disk
 }
@@ -427,14 +317,15 @@ func (o *opened) fill(name string, n int) {
 // TestFlushAfterFailedCheckpoint: what a failed checkpoint has captured, and a flush has removed since, does not keep a full
 // disk from getting room.
 func TestFlushAfterFailedCheckpoint(t *testing.T) {
+	t.Parallel()
 	o, disk := openOnSmallDisk(t, Options{Partitions: 2, Reserve: 256 << 10, noCheckpoints: true})
 	o.fill("stored-", 600)
 	if err := o.Save(); err != nil {
 		t.Fatal(err)
 	}
 	o.fill("captured-", 600)
-	disk.take(0)
-	if err := o.Save(); !aof.IsFull(err) {
+	disk.Take(0)
+	if err := o.Save(); !vfs.IsFull(err) {
 		t.Fatalf("a checkpoint on a full disk: %v", err)
 	}
 	o.flush("c")
@@ -450,6 +341,7 @@ func TestFlushAfterFailedCheckpoint(t *testing.T) {
 // TestDeletesOfTheLastRoom: when another program has taken the reserve but for its last part, no checkpoint that cannot
 // end takes that from the commands that free space.
 func TestDeletesOfTheLastRoom(t *testing.T) {
+	t.Parallel()
 	o, disk := openOnSmallDisk(t, Options{Partitions: 16, Reserve: 512 << 10})
 	o.fill("stored-", 600)
 	if err := o.Save(); err != nil {
@@ -457,16 +349,16 @@ func TestDeletesOfTheLastRoom(t *testing.T) {
 	}
 	o.fill("in-the-journal-", 60)
 	o.storage.Lock() // against checkpoints of the background
-	disk.take(0)
+	disk.Take(0)
 	made := o.storage.Disk.MakeRoom(o.storage.Disk.Releases())
-	disk.take(0)
+	disk.Take(0)
 	o.storage.Unlock()
 	if !made {
 		t.Fatal("the reserve holds nothing")
 	}
 	for i := range 20 {
 		o.delete("c", fmt.Sprint("stored-", i)) // the first releases the last part
-		if err := o.Save(); !aof.IsFull(err) {
+		if err := o.Save(); !vfs.IsFull(err) {
 			t.Fatalf("a checkpoint without room: %v", err)
 		}
 	}

@@ -2,9 +2,12 @@ package keyspace
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"mayfly/expiry"
@@ -13,6 +16,8 @@ import (
 	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/store"
+	"mayfly/vfs"
+	"mayfly/vfs/vfstest"
 )
 
 // epoch is the time in ms at which tests begin.
@@ -39,7 +44,7 @@ func open(t *testing.T, change ...func(*Options)) *opened {
 	t.Helper()
 	clock := clock.NewManual(epoch)
 	o := &opened{t: t, clock: clock, opt: Options{
-		Dir: t.TempDir(), Clock: clock, NoPurge: true, DeathsHeard: func() bool { return true },
+		FS: vfstest.NewMemory(), Dir: vfstest.Dir, Clock: clock, NoPurge: true, DeathsHeard: func() bool { return true },
 	}}
 	for _, f := range change {
 		f(&o.opt)
@@ -90,6 +95,28 @@ func (o *opened) reopen() {
 	if len(after) != len(before) {
 		o.t.Fatalf("%d items lived, %d do after opening again", len(before), len(after))
 	}
+}
+
+// dirs counts the folders of newDir.
+var dirs atomic.Int64
+
+// newDir makes a folder with a name of its own.
+func newDir(fsys vfs.FS) string {
+	dir := fmt.Sprint("/dir-", dirs.Add(1))
+	if err := fsys.Mkdir(dir, 0o700); err != nil {
+		panic(err)
+	}
+	return dir
+}
+
+// writeFile is os.WriteFile.
+func writeFile(fsys vfs.FS, path string, content []byte) error {
+	f, err := fsys.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(content, 0)
+	return errors.Join(err, f.Close())
 }
 
 type place struct{ container, id string }
@@ -189,9 +216,9 @@ func (o *opened) catalogueTx(f func(tx *Tx)) {
 }
 
 // storedItems returns the items that are confirmed in a store's file, by key.
-func storedItems(t *testing.T, s *store.Store) map[string]Item {
+func storedItems(t *testing.T, fsys vfs.FS, s *store.Store) map[string]Item {
 	t.Helper()
-	f := bytes.NewReader(aoftest.Read(t, s.Path()))
+	f := bytes.NewReader(vfstest.Read(t, fsys, s.Path()))
 	all := make(map[string]Item)
 	_, end, err := aof.Scan(f, s.Path(), f.Size(), aof.Store, &aof.Confirmed{Visit: func(o aof.Op) (err error) {
 		if o.Del {

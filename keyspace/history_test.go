@@ -35,6 +35,7 @@ func (o *opened) by(client string, f func(tx *Tx)) {
 
 // TestHistory changes containers in every way, and holds what of it is kept over a stop, a kill, a backup and a repair.
 func TestHistory(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	const ops, app = `127.0.0.1:5001 ("ops")`, "127.0.0.1:5002"
 	o.by(app, func(tx *Tx) { tx.CreateContainer("a", 60, expiry.Strict) })
@@ -80,7 +81,7 @@ func TestHistory(t *testing.T) {
 	elsewhere := func(how, dir string) {
 		t.Helper()
 		clk := clock.NewManual(o.clock.Now())
-		ks, err := Open(Options{Dir: dir, Clock: clk, NoPurge: true})
+		ks, err := Open(Options{FS: o.opt.FS, Dir: dir, Clock: clk, NoPurge: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,14 +92,14 @@ func TestHistory(t *testing.T) {
 	if err := o.journal.CommitAll(); err != nil {
 		t.Fatal(err)
 	}
-	killed, backup, repaired := t.TempDir(), t.TempDir()+"/backup", t.TempDir()+"/repaired"
+	killed, backup, repaired := newDir(o.opt.FS), newDir(o.opt.FS)+"/backup", newDir(o.opt.FS)+"/repaired"
 	o.storage.Lock() // no checkpoint removes a journal meanwhile
-	copyFolder(t, o.opt.Dir, killed)
+	copyFolder(t, o.opt.FS, o.opt.Dir, killed)
 	o.storage.Unlock()
 	if err := o.Backup(backup); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := repair.Run(backup, repaired, func(string, *repair.Report) error { return nil }); err != nil {
+	if _, err := repair.Run(o.opt.FS, backup, repaired, func(string, *repair.Report) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	elsewhere("a kill", killed)
@@ -114,6 +115,7 @@ func TestHistory(t *testing.T) {
 
 // TestHistoryIsBounded makes more changes than a history keeps, and checks its memory and that equal values change nothing.
 func TestHistoryIsBounded(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.policy("c", 1)
 	before := o.Used()
@@ -152,6 +154,7 @@ func (o *opened) containerRecord(name string) (r record.Container) {
 
 // TestRecordWithoutHistory loads records as versions before the history wrote them.
 func TestRecordWithoutHistory(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	for number, body := range map[uint32]string{
 		900: `{"name":"fresh","ttl":"60","ttlmode":"lenient","inherit_dead_to":0,"own_dead_to":0,"created":1699999999000,"db":900}`,
@@ -163,11 +166,11 @@ func TestRecordWithoutHistory(t *testing.T) {
 	if err := o.journal.CommitAll(); err != nil {
 		t.Fatal(err)
 	}
-	killed := t.TempDir() // as an older version, killed, has left it
-	o.storage.Lock()      // no checkpoint removes a journal meanwhile
-	copyFolder(t, o.opt.Dir, killed)
+	killed := newDir(o.opt.FS) // as an older version, killed, has left it
+	o.storage.Lock()           // no checkpoint removes a journal meanwhile
+	copyFolder(t, o.opt.FS, o.opt.Dir, killed)
 	o.storage.Unlock()
-	o = open(t, func(opt *Options) { opt.Dir = killed })
+	o = open(t, func(opt *Options) { opt.FS, opt.Dir = o.opt.FS, killed })
 	etag, entries := o.historyOf("fresh")
 	want := []expiry.HistoryEntry{{At: 1699999999000, What: expiry.Created, Policy: expiry.Policy{Default: 60, Mode: expiry.Lenient}, Kills: -1}}
 	if etag != 0 || !reflect.DeepEqual(entries, want) {
@@ -186,6 +189,7 @@ func TestRecordWithoutHistory(t *testing.T) {
 
 // TestRestoredHistory restores containers from another folder.
 func TestRestoredHistory(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.policy("there", 10)
 	state := record.Container{Policy: expiry.Policy{Default: 60, InheritDeadTo: 5}, Created: 1}
@@ -208,6 +212,7 @@ func TestRestoredHistory(t *testing.T) {
 // TestRestoredPolicyRevivesNothing: the files have items that died before their container was restored to an earlier state
 // of its policy. A kill brings none back.
 func TestRestoredPolicyRevivesNothing(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.policy("c", 1)
 	o.put("c", "a", "{}", expiry.Inherit)

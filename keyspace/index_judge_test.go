@@ -2,7 +2,6 @@ package keyspace_test
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -20,14 +19,11 @@ import (
 	"mayfly/keyspace/selection"
 	"mayfly/query"
 	"mayfly/query/page"
+	"mayfly/test/drill"
+	"mayfly/vfs/vfstest"
 
 	"github.com/tidwall/buntdb"
 	"github.com/tidwall/gjson"
-)
-
-var (
-	judgeRounds = flag.Int("judge-rounds", 6, "rounds of TestIndexJudge, each of new documents and 300 queries")
-	judgeSeed   = flag.Uint64("judge-seed", 0, "the first seed of TestIndexJudge")
 )
 
 // judged are documents in a keyspace with indexes, and in buntdb with its own.
@@ -71,8 +67,10 @@ func (r *replicated) at(index uint64) (batch string, tail replica.Tail) {
 // the same order. A follower answers as the leader at each position in the log, and after a restart. It leaves out values
 // that buntdb orders otherwise: true and composites. Of ours, missing members are in no order; of buntdb they are null.
 func TestIndexJudge(t *testing.T) {
-	for round := range uint64(*judgeRounds) {
-		seed := *judgeSeed + round
+	t.Parallel()
+	first := drill.Seed(t)
+	for n := range drill.Pick[uint64](1, 3, 100) {
+		seed := first + n
 		j := &judged{t: t, random: rand.New(rand.NewPCG(seed, 3)), docs: make(map[string]string)}
 		j.open()
 		documents := []int{50, 300, 2500}[seed%3]
@@ -143,7 +141,7 @@ func (j *judged) open() {
 
 // node opens the keyspace of a node, which follows.
 func (j *judged) node(dir string, r replica.Replicator) *keyspace.Keyspace {
-	ks, err := keyspace.Open(keyspace.Options{Dir: dir, Partitions: 3, Clock: clock.NewManual(1e12), NoPurge: true, Replicator: r})
+	ks, err := keyspace.Open(keyspace.Options{FS: vfstest.Fast(), Dir: dir, Partitions: 3, Clock: clock.NewManual(1e12), NoPurge: true, Replicator: r})
 	j.must(err)
 	return ks
 }

@@ -43,6 +43,7 @@ func (o *opened) createIndex(container string, geo bool, paths ...string) {
 // TestIndexesInAFolder: definitions of indexes stay over restarts, checkpoints, compactions, backups, FLUSHDB and SWAPDB,
 // and the trees are there at the start.
 func TestIndexesInAFolder(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.policy("orders", expiry.Forever)
 	o.policy("other", expiry.Forever)
@@ -76,11 +77,11 @@ func TestIndexesInAFolder(t *testing.T) {
 	o.reopen()
 	is("a compaction and a restart", "orders", full)
 
-	path := filepath.Join(t.TempDir(), "backup")
+	path := filepath.Join(newDir(o.opt.FS), "backup")
 	if err := o.Backup(path); err != nil {
 		t.Fatal(err)
 	}
-	b := &opened{t: t, clock: o.clock, opt: Options{Dir: path, Clock: o.clock, NoPurge: true}}
+	b := &opened{t: t, clock: o.clock, opt: Options{FS: o.opt.FS, Dir: path, Clock: o.clock, NoPurge: true}}
 	b.start()
 	if got := b.indexesIn("orders"); !slices.Equal(got, full) {
 		t.Errorf("the backup has the indexes %q, want %q", got, full)
@@ -115,6 +116,7 @@ func TestIndexesInAFolder(t *testing.T) {
 
 // TestIndexesOfAside: what was flushed or dropped has its indexes again after a restart too.
 func TestIndexesOfAside(t *testing.T) {
+	t.Parallel()
 	for _, as := range []string{"", "before"} {
 		o := open(t)
 		if err := o.SetUndoWindow(100); err != nil {

@@ -1,7 +1,6 @@
 package keyspace
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -15,10 +14,8 @@ import (
 	"mayfly/keyspace/indexing"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/selection"
+	"mayfly/test/drill"
 )
-
-// indexSteps is the number of random steps of TestIndexSteps.
-var indexSteps = flag.Int("index-steps", 4000, "random steps of TestIndexSteps")
 
 func define(t *testing.T, pointers ...string) index.Definition {
 	t.Helper()
@@ -129,8 +126,8 @@ func (o *opened) indexStep(random *rand.Rand, names []string, n int, end func(*T
 // TestIndexSteps does random steps. After them, and in between, the trees hold exactly the keys of the documents, and
 // memory is counted to the byte: see Check.
 func TestIndexSteps(t *testing.T) {
-	seed := rand.Uint64()
-	t.Log("seed ", seed)
+	t.Parallel()
+	seed := drill.Seed(t)
 	random := rand.New(rand.NewPCG(seed, 12))
 	o := open(t, func(opt *Options) { opt.Partitions = 3 })
 	names := []string{"0", "1", "a", "b"}
@@ -140,7 +137,7 @@ func TestIndexSteps(t *testing.T) {
 			t.Fatal("seed ", seed, ": ", err)
 		}
 	}
-	for step := range *indexSteps {
+	for step := range drill.Pick(500, 1500, 100_000) {
 		switch kind := random.IntN(200); {
 		case kind < 120:
 			o.indexStep(random, names, 1+random.IntN(8), (*Tx).Close)
@@ -206,8 +203,8 @@ func (o *opened) selectAll(names []string) {
 // TestIndexBuilding builds indexes beside writers, while containers are dropped, flushed and swapped, and indexes
 // dropped. At the end all indexes are ready and hold what is there.
 func TestIndexBuilding(t *testing.T) {
-	seed := rand.Uint64()
-	t.Log("seed ", seed)
+	t.Parallel()
+	seed := drill.Seed(t)
 	o := open(t, func(opt *Options) { opt.Partitions = 4 })
 	names := []string{"0", "1", "a"}
 	o.policy("a", 3)
@@ -255,10 +252,7 @@ func TestIndexBuilding(t *testing.T) {
 			}
 		})
 	}
-	rounds := 150
-	if testing.Short() {
-		rounds = 40
-	}
+	rounds := drill.Pick(20, 50, 500)
 	for round := range rounds {
 		o.indexChange(random, names, round)
 		if round%10 == 0 {
@@ -349,6 +343,7 @@ func (c *foundBefore) Indexes() []*Index {
 
 // TestSwapDuringBuild: an index that SWAPDB moves before it is built is not ready on either side.
 func TestSwapDuringBuild(t *testing.T) {
+	t.Parallel()
 	o := open(t, func(opt *Options) { opt.Partitions = 2 })
 	for i := range 10 * 128 {
 		o.put("0", fmt.Sprint(i), fmt.Sprintf(`{"a":%d}`, i), expiry.Inherit)
@@ -378,6 +373,7 @@ func TestSwapDuringBuild(t *testing.T) {
 
 // TestCreateDuringBuild: an index that is being built goes on where it was when another is created.
 func TestCreateDuringBuild(t *testing.T) {
+	t.Parallel()
 	o := open(t, func(opt *Options) { opt.Partitions = 1 })
 	const items = 10 * 128
 	for i := range items {
@@ -404,6 +400,7 @@ func TestCreateDuringBuild(t *testing.T) {
 
 // TestRollbackOfIndexDrop: after a rollback a dropped index is built anew, with what the transaction has restored.
 func TestRollbackOfIndexDrop(t *testing.T) {
+	t.Parallel()
 	o := open(t, func(opt *Options) { opt.Partitions = 1 })
 	for i := range 500 {
 		o.put("0", fmt.Sprint(i), `{"a":1}`, expiry.Inherit)
@@ -437,6 +434,7 @@ func TestRollbackOfIndexDrop(t *testing.T) {
 // TestSelectIndexKeepsDead: while the dead are kept (CLIENT PAUSE) a query by an index leaves them, and does not return
 // them.
 func TestSelectIndexKeepsDead(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	d := define(t, "/a")
 	o.catalogueTx(func(tx *Tx) { tx.CreateIndex(tx.Container("0"), d) })

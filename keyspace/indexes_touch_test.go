@@ -11,6 +11,7 @@ import (
 
 // TestTouchMovesTimes: a write that leaves the body as it is moves the item in an index over the time of the write.
 func TestTouchMovesTimes(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.policy("orders", expiry.Forever)
 	o.createIndex("orders", false, "/_ts")

@@ -12,6 +12,7 @@ import (
 	"mayfly/keyspace/eviction"
 	"mayfly/keyspace/index"
 	"mayfly/keyspace/selection"
+	"mayfly/test/drill"
 )
 
 // keptModel is a container in which policies may rule again, beside a model of it.
@@ -147,9 +148,9 @@ func (o *opened) kill() {
 	if err := o.Halt(); err != nil {
 		o.t.Fatal(err)
 	}
-	dir := o.t.TempDir()
+	dir := newDir(o.opt.FS)
 	o.storage.Lock() // no file comes or goes meanwhile
-	copyFolder(o.t, o.Dir(), dir)
+	copyFolder(o.t, o.opt.FS, o.Dir(), dir)
 	o.storage.Unlock()
 	o.stop()
 	o.opt.Dir = dir
@@ -312,11 +313,10 @@ func (m *keptModel) compareMemory() {
 // TestKeptModel takes random steps in a container whose former policies may rule again, and compares all readers with a
 // model after each.
 func TestKeptModel(t *testing.T) {
-	runs := 25
-	if testing.Short() {
-		runs = 8
-	}
-	for seed := range uint64(runs) {
+	t.Parallel()
+	first := drill.Seed(t)
+	for n := range drill.Pick[uint64](3, 8, 300) {
+		seed := first + n
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			m := &keptModel{
 				opened: open(t, func(o *Options) { o.Partitions = 1 + int(seed%3) }),

@@ -13,6 +13,7 @@ import (
 
 // TestKeepDeadUntil compares figures and look-ups while the dead stay with those after they are removed.
 func TestKeepDeadUntil(t *testing.T) {
+	t.Parallel()
 	deaths := 0
 	o := open(t, func(opt *Options) { opt.OnDeath = func(*Container, string, LSN) { deaths++ } })
 	o.policy("c", 50)
@@ -71,6 +72,7 @@ func TestKeepDeadUntil(t *testing.T) {
 
 // If almost all are dead, chance does not find the one that lives.
 func TestRandomAmongTheDeadThatStay(t *testing.T) {
+	t.Parallel()
 	o := open(t, func(opt *Options) { opt.Partitions = 1 })
 	o.policy("c", 10)
 	o.put("c", "lives", "{}", expiry.Never)
@@ -98,6 +100,7 @@ func (o *opened) retain(container string, seconds int64, former expiry.Policy) {
 // TestKeptDeadCostThePurgeNothing has 5000 dead that stay. No sample looks at them, and the figures of the purge leave
 // them out; then it removes all.
 func TestKeptDeadCostThePurgeNothing(t *testing.T) {
+	t.Parallel()
 	deaths := 0
 	o := open(t, func(opt *Options) {
 		opt.Partitions, opt.OnDeath = 1, func(*Container, string, LSN) { deaths++ }
@@ -132,6 +135,7 @@ func TestKeptDeadCostThePurgeNothing(t *testing.T) {
 // TestEvictLeavesTheKeptDead evicts from containers with nothing but dead that stay, from one with some that live among
 // many dead, and from a small one. It must end, and find all that may go.
 func TestEvictLeavesTheKeptDead(t *testing.T) {
+	t.Parallel()
 	for policy := eviction.None + 1; policy <= eviction.AllKeysRandom; policy++ {
 		t.Run(policy.String(), func(t *testing.T) {
 			o := open(t, func(opt *Options) { opt.Partitions = 2 })
@@ -165,6 +169,7 @@ func TestEvictLeavesTheKeptDead(t *testing.T) {
 
 // A dead item that stays is no change for those who watch its id, whatever becomes of it.
 func TestWatchAmongTheKeptDead(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.policy("c", 5)
 	o.put("c", "k", "{}", expiry.Inherit)
@@ -199,6 +204,7 @@ func TestWatchAmongTheKeptDead(t *testing.T) {
 // TestKeptDeadAreBuriedOnDisk deletes and overwrites dead items that may live again. After a restart only those live again
 // that nothing has written.
 func TestKeptDeadAreBuriedOnDisk(t *testing.T) {
+	t.Parallel()
 	var deaths []string
 	o := open(t, func(opt *Options) { opt.OnDeath = func(_ *Container, id string, _ LSN) { deaths = append(deaths, id) } })
 	o.policy("c", 5)
@@ -237,6 +243,7 @@ func TestKeptDeadAreBuriedOnDisk(t *testing.T) {
 
 // A transaction that is rolled back has buried nothing.
 func TestRollbackLeavesTheKeptDead(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.policy("c", 5)
 	was := o.put("c", "k", `{"old":1}`, expiry.Inherit)

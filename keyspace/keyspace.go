@@ -22,6 +22,7 @@ import (
 	"mayfly/keyspace/storage"
 	"mayfly/keyspace/tables"
 	"mayfly/keyspace/watch"
+	"mayfly/vfs"
 
 	"github.com/rs/zerolog"
 )
@@ -36,6 +37,7 @@ type Options struct {
 	ExpireEffort int            // active-expire-effort, 1 to 10; 0 means 1
 	Reserve      int64          // bytes of the disk to hold for when it is full; 0: none
 	NoPurge      bool           // do not start the active purge (tests drive it by hand)
+	FS           vfs.FS         // holds the data folder; nil: the system's
 	Loaded       *atomic.Int64  // counts the bytes of changes that Open has loaded; nil: not counted
 
 	// OnDeath is called once for every item that has died, when it is removed. [Tx.OnDeath] receives the others.
@@ -56,8 +58,9 @@ type Options struct {
 	// [Keyspace.Lead]. nil: there is no cluster.
 	Replicator replica.Replicator
 
-	noCheckpoints bool // do not make checkpoints unasked (tests drive them by hand)
-	noSweeps      bool // do not sweep unasked, likewise
+	preallocate   int64 // see [journal.Options]
+	noCheckpoints bool  // do not make checkpoints unasked (tests drive them by hand)
+	noSweeps      bool  // do not sweep unasked, likewise
 }
 
 // Fsync says when what is written is forced to disk (appendfsync).
@@ -134,6 +137,7 @@ func Open(opt Options) (_ *Keyspace, err error) {
 	if opt.Clock == nil {
 		opt.Clock = clock.NewSystem(0)
 	}
+	opt.FS = vfs.Or(opt.FS)
 	if opt.Partitions == 0 {
 		opt.Partitions = 16
 	}
@@ -164,7 +168,7 @@ func Open(opt Options) (_ *Keyspace, err error) {
 			return nil, err
 		}
 	}
-	if err := datadir.LimitTorn(opt.Dir, begin, opt.Log); err != nil {
+	if err := datadir.LimitTorn(opt.FS, opt.Dir, begin, opt.Log); err != nil {
 		opt.Log.Error().Err(err).Msg("cannot remove old ends of files")
 	}
 	if err := ks.beginDatabases(); err != nil {
@@ -194,7 +198,7 @@ func (ks *Keyspace) beginEpoch() error {
 		ks.journal.Append(replica.Text(aof.AppendOps(nil, replica.Removal())))
 	}
 	err := errors.Join(ks.journal.CommitAll(), ks.journal.Sync())
-	if aof.IsFull(err) { // nothing is written before the record, and the journal forces its first commit to disk
+	if vfs.IsFull(err) { // nothing is written before the record, and the journal forces its first commit to disk
 		return nil
 	}
 	return err

@@ -2,75 +2,49 @@ package keyspace
 
 import (
 	"maps"
-	"slices"
 	"testing"
 
 	"mayfly/expiry/clock"
+	"mayfly/vfs/vfstest"
 )
-
-// subsets returns all images that differ by the changes of names of which a power cut leaves some. The files have
-// only what was forced to disk.
-func (d *recordedDisk) subsets() (images []folderImage) {
-	changes := d.changes()
-	for left := range 1 << len(changes) {
-		image := d.least()
-		for n, changed := range changes {
-			if left>>n&1 == 0 {
-				continue
-			}
-			for _, name := range changed {
-				if f := d.names[name]; f != nil {
-					image[name] = f.onDisk
-				} else {
-					delete(image, name)
-				}
-			}
-		}
-		images = append(images, image)
-	}
-	return images
-}
 
 // A kill leaves names in the folder that are not on disk. The start after it relies on them, so it brings them there
 // before names of its own. The server is killed before each fsync of a life, and the power is cut before each fsync of
 // the start after it. Any of the new names may be left.
 func TestPowerCutAfterAKill(t *testing.T) {
-	recordFsyncs(t)
-	opt := Options{Dir: t.TempDir(), Partitions: 1, Fsync: Always, Clock: clock.NewManual(epoch), NoPurge: true}
+	t.Parallel()
 	kills, images := 0, 0
-	var disk *recordedDisk
-	disk = recordDisk(t, opt.Dir, func() {
-		if disk.syncs != nil { // names change in the foreground, where nothing waits for a commit
-			return
+	disk := vfstest.NewMemory()
+	opt := Options{FS: disk, Dir: vfstest.Dir, preallocate: 20_000, Partitions: 1, Fsync: Always, Clock: clock.NewManual(epoch), NoPurge: true}
+	disk.BeforeSync = func(d vfstest.Disk, path string) error {
+		if path != vfstest.Dir { // names change in the foreground, where nothing waits for a commit
+			return nil
 		}
 		kills++
-		after := opt
-		after.Dir = t.TempDir()
-		disk.now().write(t, after.Dir)
-		var cuts []folderImage
-		var started *recordedDisk
-		started = recordDisk(t, after.Dir, func() { cuts = append(cuts, started.subsets()...) })
-		started.isBehind(disk, nil, nil)
+		after, killed := opt, d.Clone()
+		var left []*vfstest.Memory
+		killed.BeforeSync = func(d vfstest.Disk, _ string) error {
+			left = append(left, d.Names(vfstest.Dir)...)
+			return nil
+		}
+		after.FS = killed
 		ks, err := Open(after)
 		if err != nil {
 			t.Errorf("kill %d: %v", kills, err)
-			return
+			return nil
 		}
-		started.mu.Lock()
-		left := cuts
-		started.mu.Unlock()
+		killed.Look(func(vfstest.Disk) { killed.BeforeSync = nil })
 		want := readAll(ks)
 		if err := ks.Close(); err != nil {
 			t.Error(err)
 		}
-		started.release()
 		for cut, image := range left {
 			images++
-			after.Dir = t.TempDir()
-			image.write(t, after.Dir)
+			after.FS = image
+			names := namesIn(t, image, vfstest.Dir)
 			ks, err := Open(after)
 			if err != nil {
-				t.Errorf("kill %d, image %d, with %v: %v", kills, cut, slices.Sorted(maps.Keys(image)), err)
+				t.Errorf("kill %d, image %d, with %v: %v", kills, cut, names, err)
 				continue
 			}
 			if got := readAll(ks); !maps.Equal(got, want) {
@@ -80,8 +54,8 @@ func TestPowerCutAfterAKill(t *testing.T) {
 				t.Error(err)
 			}
 		}
-	})
-	defer disk.release()
+		return nil
+	}
 	if acknowledged := liveAndFail(opt); len(acknowledged) == 0 {
 		t.Error("nothing was written")
 	}

@@ -10,21 +10,22 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
-	"mayfly/keyspace/aof/aoftest"
-	"mayfly/keyspace/journal"
+	"mayfly/test/drill"
+	"mayfly/vfs"
+	"mayfly/vfs/vfstest"
 )
 
 // TestClockSteps sets a machine's clock back and forth by hours while a keyspace is open and between
 // runs, some of which end by a kill. Time must never run backwards nor stop. Items that have died by
 // any rule at any moment must never come back, and all others must be there.
 func TestClockSteps(t *testing.T) {
-	drills := uint64(10)
-	if testing.Short() {
-		drills = 3
-	}
-	for seed := range drills {
+	t.Parallel()
+	fsys := vfstest.NewMemory()
+	first := drill.Seed(t)
+	for n := range drill.Pick[uint64](2, 4, 100) {
+		seed := first + n
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			d := &clockDrill{t: t, r: rand.New(rand.NewPCG(seed, 6)), dir: t.TempDir(), machine: &steppedMachine{wall: epoch * int64(time.Millisecond)}}
+			d := &clockDrill{t: t, r: rand.New(rand.NewPCG(seed, 6)), fs: fsys, dir: newDir(fsys), machine: &steppedMachine{wall: epoch * int64(time.Millisecond)}}
 			d.play()
 		})
 	}
@@ -66,6 +67,7 @@ func (m *steppedMachine) restart(r *rand.Rand) {
 type clockDrill struct {
 	t       *testing.T
 	r       *rand.Rand
+	fs      vfs.FS
 	dir     string
 	machine *steppedMachine
 	o       *opened
@@ -121,7 +123,7 @@ func (d *clockDrill) now() int64 {
 func (d *clockDrill) start() {
 	d.t.Helper()
 	clock := clock.SystemReading(0, d.machine.read, d.machine.pass)
-	d.o = &opened{t: d.t, opt: Options{Dir: d.dir, Partitions: 2, Clock: clock, NoPurge: true}}
+	d.o = &opened{t: d.t, opt: Options{FS: d.fs, Dir: d.dir, Partitions: 2, Clock: clock, NoPurge: true}}
 	d.o.start()
 }
 
@@ -132,8 +134,8 @@ func (d *clockDrill) restart() {
 	if d.r.IntN(2) == 0 {
 		d.o.stop()
 	} else {
-		dir := d.t.TempDir()
-		copyFolder(d.t, d.dir, dir) // as a kill would leave it
+		dir := newDir(d.fs)
+		copyFolder(d.t, d.fs, d.dir, dir) // as a kill would leave it
 		d.o.stop()
 		d.dir = dir
 	}
@@ -164,8 +166,9 @@ type clockWorld struct {
 }
 
 func openOnMachine(t *testing.T, change ...func(*Options)) *clockWorld {
+	fsys := vfstest.NewMemory()
 	w := &clockWorld{machine: &steppedMachine{wall: epoch * int64(time.Millisecond)}}
-	w.opened = &opened{t: t, opt: Options{Dir: t.TempDir(), Partitions: 2, Fsync: Always, NoPurge: true}}
+	w.opened = &opened{t: t, opt: Options{FS: fsys, Dir: newDir(fsys), Partitions: 2, Fsync: Always, NoPurge: true}}
 	for _, f := range change {
 		f(&w.opt)
 	}
@@ -185,8 +188,8 @@ func (w *clockWorld) boot() {
 // kill ends a run as a kill does and starts the next with the wall clock set back.
 func (w *clockWorld) kill(back time.Duration) {
 	w.t.Helper()
-	dir := w.t.TempDir()
-	copyFolder(w.t, w.opt.Dir, dir)
+	dir := newDir(w.opt.FS)
+	copyFolder(w.t, w.opt.FS, w.opt.Dir, dir)
 	w.stop()
 	w.opt.Dir = dir
 	w.machine.wall -= int64(back)
@@ -196,6 +199,7 @@ func (w *clockWorld) kill(back time.Duration) {
 // An item that a reply has shown to be dead stays dead after a kill. The wall clock may be set back a little before
 // the next start, and no command may have run for long.
 func TestDeadStaysDeadAfterAKill(t *testing.T) {
+	t.Parallel()
 	for _, back := range []time.Duration{time.Millisecond, 500 * time.Millisecond, 999 * time.Millisecond, time.Second, time.Hour} {
 		for _, idle := range []time.Duration{0, time.Hour} {
 			w := openOnMachine(t)
@@ -230,6 +234,7 @@ func TestDeadStaysDeadAfterAKill(t *testing.T) {
 
 // The lease of the clock survives a checkpoint, which removes the journal that held it.
 func TestLeaseSurvivesACheckpoint(t *testing.T) {
+	t.Parallel()
 	w := openOnMachine(t)
 	w.machine.pass(time.Hour)
 	w.lives("0", "any")
@@ -249,6 +254,7 @@ func TestLeaseSurvivesACheckpoint(t *testing.T) {
 
 // Restarts do not set the clock forward, after a kill or in good order.
 func TestClockDoesNotDrift(t *testing.T) {
+	t.Parallel()
 	w := openOnMachine(t)
 	for n := range 20 {
 		w.machine.pass(time.Minute)
@@ -269,8 +275,8 @@ func TestClockDoesNotDrift(t *testing.T) {
 	}
 	for range 10 { // runs without commands
 		before := w.machine.wall
-		dir := t.TempDir()
-		copyFolder(t, w.opt.Dir, dir)
+		dir := newDir(w.opt.FS)
+		copyFolder(t, w.opt.FS, w.opt.Dir, dir)
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -289,6 +295,7 @@ func TestClockDoesNotDrift(t *testing.T) {
 // A reply that shows a later time than the lease waits until the extension is committed, whichever transaction extended
 // it. There is at most one extension a second.
 func TestRepliesWaitForTheLease(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	if err := o.Wait(o.journal.Last()); err != nil {
 		t.Fatal(err)
@@ -330,6 +337,7 @@ func TestRepliesWaitForTheLease(t *testing.T) {
 
 // A report of a death waits until the lease covers its time.
 func TestReportsOfDeathsWaitForTheLease(t *testing.T) {
+	t.Parallel()
 	var news LSN
 	o := open(t, func(opt *Options) {
 		opt.OnDeath = func(_ *Container, _ string, written LSN) { news = written }
@@ -349,13 +357,11 @@ func TestReportsOfDeathsWaitForTheLease(t *testing.T) {
 
 // While writes are refused the lease cannot be extended, and reads continue.
 func TestReadsContinueWithoutALease(t *testing.T) {
-	if aoftest.InOwnProcess(t) {
-		return
-	}
-	journal.PreallocateBytes = 0 // so that writes extend the file
-	w := openOnMachine(t)
+	t.Parallel()
+	disk := vfstest.New()
+	w := openOnMachine(t, func(opt *Options) { opt.FS, opt.preallocate = disk, -1 }) // so that writes extend the file
 	w.put("0", "a", "{}", expiry.Never)
-	lift := aoftest.LimitFileSize(t, w.journal.Size())
+	disk.Most.Store(w.journal.Size())
 	w.machine.pass(time.Hour)
 	var tx Tx
 	w.BeginKey(&tx, "a")
@@ -368,7 +374,7 @@ func TestReadsContinueWithoutALease(t *testing.T) {
 			t.Fatal("it is gone")
 		}
 	}
-	lift()
+	disk.Most.Store(0)
 	for w.Writable() != nil {
 		w.journal.CommitAll()
 	}

@@ -2,7 +2,6 @@ package keyspace
 
 import (
 	"fmt"
-	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"path/filepath"
@@ -12,14 +11,16 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
-	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/record"
+	"mayfly/vfs"
+	"mayfly/vfs/vfstest"
 )
 
 // lived is a data folder with a history, as a crash has left it, and its living items. It has items of
 // both kinds in several containers, overwritten, deleted and dead ones. They are in stores that were
 // checkpointed several times, and in a journal with the changes since.
 type lived struct {
+	fs    *vfstest.Memory
 	dir   string
 	state map[place]Item
 	t     *testing.T
@@ -56,8 +57,7 @@ func newLived(t *testing.T, seed uint64) *lived {
 		}
 	}
 	o.dump() // leases the clock to livedUntil
-	l := &lived{dir: t.TempDir(), t: t}
-	copyFolder(t, o.opt.Dir, l.dir)
+	l := &lived{fs: o.opt.FS.(*vfstest.Memory).Clone(), dir: o.opt.Dir, t: t}
 	o.clock.Advance(leaseTime)
 	if now := o.clock.Now(); now != livedUntil {
 		t.Fatalf("it is %d ms later than it should be", now-livedUntil)
@@ -87,10 +87,10 @@ func (o *opened) randomWrite(random *rand.Rand, containers []string) {
 }
 
 // starts returns the living items that a keyspace finds in a folder.
-func starts(t *testing.T, dir string) (map[place]Item, error) {
+func starts(t *testing.T, fsys vfs.FS, dir string) (map[place]Item, error) {
 	t.Helper()
 	clock := clock.NewManual(livedUntil)
-	ks, err := Open(Options{Dir: dir, Clock: clock, NoPurge: true, Partitions: 3})
+	ks, err := Open(Options{FS: fsys, Dir: dir, Clock: clock, NoPurge: true, Partitions: 3})
 	if err != nil {
 		return nil, err
 	}
@@ -100,19 +100,16 @@ func starts(t *testing.T, dir string) (map[place]Item, error) {
 	return state, nil
 }
 
-// fingerprint describes all files of a folder: size, time, mode, content.
-func fingerprint(t *testing.T, dir string) (print string) {
+// fingerprint describes all files of a folder: name, size, mode, content.
+func fingerprint(t *testing.T, fsys vfs.FS, dir string) (print string) {
 	t.Helper()
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
+	for _, name := range namesIn(t, fsys, dir) {
+		path := filepath.Join(dir, name)
+		fi, err := fsys.Lstat(path)
+		if err != nil {
+			t.Fatal(err)
 		}
-		fi, err := d.Info()
-		print += fmt.Sprintln(path, fi.Size(), fi.ModTime(), fi.Mode(), record.Sum(0, string(aoftest.Read(t, path))))
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
+		print += fmt.Sprintln(path, fi.Size(), fi.Mode(), record.Sum(0, string(vfstest.Read(t, fsys, path))))
 	}
 	return print
 }

@@ -35,7 +35,7 @@ type loader struct {
 func (ks *Keyspace) restore() (err error) {
 	begin := ks.wall.Now()
 	ks.storage, err = storage.Open(storage.Options{
-		Dir: ks.opt.Dir, Partitions: ks.opt.Partitions, Policy: ks.opt.Fsync, Reserve: ks.opt.Reserve, Log: ks.opt.Log,
+		FS: ks.opt.FS, Preallocate: ks.opt.preallocate, Dir: ks.opt.Dir, Partitions: ks.opt.Partitions, Policy: ks.opt.Fsync, Reserve: ks.opt.Reserve, Log: ks.opt.Log,
 		Loaded: ks.opt.Loaded, Now: ks.wall.Now, Tick: ks.tick, Stop: ks.stop, Role: ks.role, Next: ks.catalogue.Next,
 	})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 // TestLoadedItemsAreThoseInMemory: what a journal overwrites, deletes or drops is not counted as loaded.
 func TestLoadedItemsAreThoseInMemory(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.policy("c", expiry.Forever)
 	o.policy("dropped", expiry.Forever)
@@ -26,9 +27,9 @@ func TestLoadedItemsAreThoseInMemory(t *testing.T) {
 	o.delete("c", "0")
 	o.delete("c", "new")
 	o.catalogueTx(func(tx *Tx) { tx.Drop(tx.Container("dropped")) })
-	dir := t.TempDir()
-	copyFolder(t, o.opt.Dir, dir)
-	killed := &opened{t: t, clock: o.clock, opt: Options{Dir: dir, Clock: o.clock, NoPurge: true}}
+	dir := newDir(o.opt.FS)
+	copyFolder(t, o.opt.FS, o.opt.Dir, dir)
+	killed := &opened{t: t, clock: o.clock, opt: Options{FS: o.opt.FS, Dir: dir, Clock: o.clock, NoPurge: true}}
 	killed.start()
 	defer killed.stop()
 	if got := killed.Stats().LoadedItems; got != 19 {

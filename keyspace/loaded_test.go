@@ -10,6 +10,7 @@ import (
 
 // TestLoadedBytesAreCounted: the bytes of the stores and of the journals count.
 func TestLoadedBytesAreCounted(t *testing.T) {
+	t.Parallel()
 	var loaded atomic.Int64
 	o := open(t, func(opt *Options) { opt.Partitions, opt.Loaded = 1, &loaded })
 	body := strings.Repeat("x", 3<<20)
@@ -22,8 +23,8 @@ func TestLoadedBytesAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	opt := o.opt
-	opt.Dir = t.TempDir()
-	copyFolder(t, o.Dir(), opt.Dir)
+	opt.Dir = newDir(o.opt.FS)
+	copyFolder(t, o.opt.FS, o.Dir(), opt.Dir)
 	again := &opened{t: t, clock: o.clock, opt: opt}
 	loaded.Store(0)
 	again.start()

@@ -10,6 +10,7 @@ import (
 
 // The purge does not wait for a transaction that takes long: others die meanwhile, and what it has locked soon afterwards.
 func TestPurgePassesLongTransactions(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.policy("c", 1)
 	const items = 64

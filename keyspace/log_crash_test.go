@@ -2,7 +2,6 @@ package keyspace
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -10,29 +9,31 @@ import (
 	"mayfly/expiry/clock"
 	"mayfly/keyspace/deaths"
 	"mayfly/keyspace/streamid"
+	"mayfly/test/drill"
+	"mayfly/vfs/vfstest"
 )
 
 // TestCrashesLogEachDeathOnce: the server is killed, or the power is cut, at any fsync beside burials, checkpoints and
 // compactions. Each item whose write was committed then lives or is logged, once. This holds with the policy Always.
 func TestCrashesLogEachDeathOnce(t *testing.T) {
-	recordFsyncs(t)
-	r := rand.New(rand.NewPCG(1, 2))
+	t.Parallel()
+	r := drill.Rand(t)
 	manual := clock.NewManual(epoch)
-	dir := t.TempDir()
+	disk := vfstest.NewMemory()
 	type cut struct {
-		image     folderImage
+		image     *vfstest.Memory
 		committed int
 	}
 	var cuts []cut
 	committed, logged := 0, false
-	var disk *recordedDisk
-	disk = recordDisk(t, dir, func() {
+	disk.BeforeSync = func(d vfstest.Disk, _ string) error {
 		if logged && r.IntN(3) == 0 {
-			images := []folderImage{disk.now(), disk.least(), disk.some(r), disk.all()}
+			images := []*vfstest.Memory{d.Clone(), d.Least(), d.Some(r), d.All()}
 			cuts = append(cuts, cut{images[r.IntN(len(images))], committed})
 		}
-	})
-	ks, err := Open(Options{Dir: dir, Partitions: 3, Fsync: Always, Clock: manual, NoPurge: true, noCheckpoints: true})
+		return nil
+	}
+	ks, err := Open(Options{FS: disk, Dir: vfstest.Dir, preallocate: 20_000, Partitions: 3, Fsync: Always, Clock: manual, NoPurge: true, noCheckpoints: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,13 +70,12 @@ func TestCrashesLogEachDeathOnce(t *testing.T) {
 			}
 		}
 	}
-	disk.release()
+	logged = false
 	if err := ks.Close(); err != nil {
 		t.Fatal(err)
 	}
 	for n, c := range cuts {
-		opt := Options{Dir: t.TempDir(), Clock: clock.NewManual(epoch), NoPurge: true}
-		c.image.write(t, opt.Dir)
+		opt := Options{FS: c.image, Dir: vfstest.Dir, Clock: clock.NewManual(epoch), NoPurge: true}
 		ks, err := Open(opt)
 		if err != nil {
 			t.Fatalf("cut %d: %v", n, err)

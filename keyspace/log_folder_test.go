@@ -13,10 +13,12 @@ import (
 	"mayfly/keyspace/deaths"
 	"mayfly/keyspace/storage"
 	"mayfly/keyspace/streamid"
+	"mayfly/test/drill"
 )
 
 // A backup has the log, and the dead whose death is not logged yet: the server that starts on it logs them.
 func TestBackupOfALog(t *testing.T) {
+	t.Parallel()
 	o := open(t, byHand)
 	o.createLogged("orders", 10)
 	o.policy("carts", 10)
@@ -27,10 +29,10 @@ func TestBackupOfALog(t *testing.T) {
 	o.put("carts", "dead", `{"text":"canary-2-"}`, expiry.Inherit)
 	o.clock.Advance(10 * time.Second)
 	dir := o.backUp()
-	if left := canaries(t, dir); left["canary-1-"] == nil || left["canary-2-"] != nil {
+	if left := canaries(t, o.opt.FS, dir); left["canary-1-"] == nil || left["canary-2-"] != nil {
 		t.Errorf("a backup has %v", left)
 	}
-	there := open(t, func(opt *Options) { opt.Dir, opt.Clock = dir, o.opt.Clock })
+	there := open(t, func(opt *Options) { opt.FS, opt.Dir, opt.Clock = o.opt.FS, dir, o.opt.Clock })
 	if got := there.logged("orders"); !slices.Equal(idsOf(got), []string{"logged"}) || !reflect.DeepEqual(got, o.logged("orders")) {
 		t.Errorf("the log of the backup has %+v", got)
 	}
@@ -47,6 +49,7 @@ func TestBackupOfALog(t *testing.T) {
 // The log is in the files as long as it keeps an entry. Then the body leaves the folder within erase-within, as one does that
 // is deleted from the log, or whose log is switched off.
 func TestErasureOfEntries(t *testing.T) {
+	t.Parallel()
 	o := open(t, byHand)
 	o.SetEraseWithin(eraseWithin)
 	for n, name := range []string{"aged", "deleted", "trimmed", "off", "without bodies"} {
@@ -56,7 +59,7 @@ func TestErasureOfEntries(t *testing.T) {
 	}
 	var c storage.Cadence
 	o.pass(&c, 15*time.Minute)
-	if left, copied := canaries(t, o.opt.Dir), canaries(t, o.backUp()); len(left) != 4 || len(copied) != 4 {
+	if left, copied := canaries(t, o.opt.FS, o.opt.Dir), canaries(t, o.opt.FS, o.backUp()); len(left) != 4 || len(copied) != 4 {
 		t.Errorf("the files hold %v, a backup %v", left, copied)
 	}
 	o.all(func(tx *Tx) {
@@ -68,19 +71,19 @@ func TestErasureOfEntries(t *testing.T) {
 	})
 	o.setLog("off", LogSettings{})
 	o.pass(&c, eraseWithin)
-	if left, copied := canaries(t, o.opt.Dir), canaries(t, o.backUp()); len(left) != 1 || len(copied) != 1 || left["canary-0-"] == nil {
+	if left, copied := canaries(t, o.opt.FS, o.opt.Dir), canaries(t, o.opt.FS, o.backUp()); len(left) != 1 || len(copied) != 1 || left["canary-0-"] == nil {
 		t.Errorf("then the files hold %v, a backup %v", left, copied)
 	}
 	o.pass(&c, 5*time.Minute+10*time.Second+eraseWithin)
-	if left, copied := canaries(t, o.opt.Dir), canaries(t, o.backUp()); len(left)+len(copied) != 0 {
+	if left, copied := canaries(t, o.opt.FS, o.opt.Dir), canaries(t, o.opt.FS, o.backUp()); len(left)+len(copied) != 0 {
 		t.Errorf("at last the files hold %v, a backup %v", left, copied)
 	}
 }
 
 // A log survives checkpoints, compactions and restarts in any order: its entries with their order, its state, and its ids.
 func TestLogsInFiles(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	t.Parallel()
+	seed := drill.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 0))
 	o := open(t, byHand, func(opt *Options) { opt.Partitions = 5 })
 	o.createLogged("orders", 10)
@@ -132,6 +135,7 @@ func TestLogsInFiles(t *testing.T) {
 
 // The record of a log names the container to which it belongs, also after changes of its number, on disk too.
 func TestRecordsOfLogsNameTheirContainers(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	for _, name := range []string{"a", "b"} {
 		o.createLogged(name, 10)

@@ -13,6 +13,7 @@ import (
 	"mayfly/expiry"
 	"mayfly/keyspace/deaths"
 	"mayfly/keyspace/streamid"
+	"mayfly/test/drill"
 )
 
 // logModel is what containers with logs should be: it moves items to the dead at once.
@@ -162,7 +163,10 @@ func (m *logModel) clone() map[string]*loggedContainer {
 // TestLoggedIsWhatDied: under random writes, changes, clocks, rollbacks and restarts, what is logged is what has died by a
 // rule, exactly once, in order, at its true moment and by its true cause.
 func TestLoggedIsWhatDied(t *testing.T) {
-	for seed := range uint64(8) {
+	t.Parallel()
+	first := drill.Seed(t)
+	for n := range drill.Pick[uint64](2, 4, 100) {
+		seed := first + n
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			m := newLogModel(t, seed)
 			for range 1500 {
@@ -209,7 +213,10 @@ func TestLoggedIsWhatDied(t *testing.T) {
 
 // TestUndoneDeathsAreNotLogged: a death that can be taken back is logged when it cannot any more, or when its id is written.
 func TestUndoneDeathsAreNotLogged(t *testing.T) {
-	for seed := range uint64(8) {
+	t.Parallel()
+	first := drill.Seed(t)
+	for n := range drill.Pick[uint64](2, 4, 100) {
+		seed := first + n
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			m := newLogModel(t, seed)
 			if err := m.SetUndoWindow(30); err != nil {
@@ -283,6 +290,7 @@ func TestUndoneDeathsAreNotLogged(t *testing.T) {
 
 // TestNothingAppearsBehindACursor: readers at the tip of a log, beside all partitions that bury, see every entry.
 func TestNothingAppearsBehindACursor(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.createLogged("jobs", 1)
 	const n = 40_000

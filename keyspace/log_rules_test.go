@@ -8,16 +8,17 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/keyspace/aof"
-	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/deaths"
 	"mayfly/keyspace/eviction"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/streamid"
+	"mayfly/vfs/vfstest"
 )
 
 // TestEvictionOfEntries: only volatile-ttl evicts entries of a log, from the oldest. The dead that wait for their burial are
 // never drawn.
 func TestEvictionOfEntries(t *testing.T) {
+	t.Parallel()
 	for policy := eviction.None; policy <= eviction.AllKeysRandom; policy++ {
 		t.Run(policy.String(), func(t *testing.T) {
 			o := open(t)
@@ -53,9 +54,10 @@ func TestEvictionOfEntries(t *testing.T) {
 
 // TestNothingIsBuriedWhileTheDiskFails: the dead stay invisible, and are logged when writing works again.
 func TestNothingIsBuriedWhileTheDiskFails(t *testing.T) {
-	disk := aoftest.NewDisk(t)
+	t.Parallel()
+	disk := vfstest.New()
 	died := 0
-	o := open(t, func(opt *Options) { opt.OnDeath = func(*Container, string, LSN) { died++ } })
+	o := open(t, func(opt *Options) { opt.FS, opt.OnDeath = disk, func(*Container, string, LSN) { died++ } })
 	o.createLogged("jobs", 10)
 	o.put("jobs", "a", `{}`, expiry.Inherit)
 	o.put("jobs", "b", `{}`, expiry.Inherit)
@@ -85,6 +87,7 @@ func TestNothingIsBuriedWhileTheDiskFails(t *testing.T) {
 // TestDeathsWhilePausedOffOrHeld: nothing is buried while clients are paused, TTL is off or the container is on hold; entries
 // age when it is off.
 func TestDeathsWhilePausedOffOrHeld(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.createLogged("jobs", 10)
 	o.put("jobs", "a", `{}`, expiry.Inherit)
@@ -127,6 +130,7 @@ func TestDeathsWhilePausedOffOrHeld(t *testing.T) {
 
 // TestOnLogged: OnLogged is called for new entries, and for logs that come and go, once each group.
 func TestOnLogged(t *testing.T) {
+	t.Parallel()
 	told := map[string]int{}
 	o := open(t, func(opt *Options) { opt.Partitions, opt.OnLogged = 1, func(name string) { told[name]++ } })
 	o.all(func(tx *Tx) { tx.CreateContainer("jobs", 10, expiry.Strict) })
@@ -163,6 +167,7 @@ func TestOnLogged(t *testing.T) {
 
 // TestBurialsAreCommitted: what the purge buries is in the journal about a second later, though no client waits for it.
 func TestBurialsAreCommitted(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.createLogged("jobs", 10)
 	o.put("jobs", "a", `{}`, expiry.Inherit)
@@ -180,6 +185,7 @@ func TestBurialsAreCommitted(t *testing.T) {
 
 // TestLogSettings: a change gives the container an etag, its creation with a log one; the settings outlast a restart.
 func TestLogSettings(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	s := LogSettings{Seconds: 60, MaxLen: 5, Bodies: false}
 	o.all(func(tx *Tx) {
@@ -218,6 +224,7 @@ func TestLogSettings(t *testing.T) {
 
 // TestExpiredEntriesStayExpired: a shorter time hides entries at once, and a longer one does not bring them back.
 func TestExpiredEntriesStayExpired(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.createLogged("jobs", 10)
 	o.put("jobs", "a", `{}`, expiry.Inherit)
@@ -244,6 +251,7 @@ func TestExpiredEntriesStayExpired(t *testing.T) {
 
 // TestLogWithoutItsRecord: a container whose log has lost its record, as after a repair, goes on with an empty one.
 func TestLogWithoutItsRecord(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.createLogged("jobs", 10)
 	o.all(func(tx *Tx) {
@@ -269,6 +277,7 @@ func TestLogWithoutItsRecord(t *testing.T) {
 
 // TestLogsAreNotListed: no list, count or figure of containers and items has a log.
 func TestLogsAreNotListed(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.createLogged("jobs", 10)
 	for i := range 100 {
@@ -313,6 +322,7 @@ func TestLogsAreNotListed(t *testing.T) {
 
 // TestLargeBodiesAreLogged: a body with memory of its own comes whole, after a restart and a checkpoint too.
 func TestLargeBodiesAreLogged(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.createLogged("jobs", 10)
 	var bodies []string
@@ -342,6 +352,7 @@ func TestLargeBodiesAreLogged(t *testing.T) {
 
 // TestADeadlineMayBeSetWhileTheDeadLie: a container whose items are dead is empty for everybody.
 func TestADeadlineMayBeSetWhileTheDeadLie(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.createLogged("jobs", 10)
 	o.put("jobs", "a", `{}`, expiry.Inherit)

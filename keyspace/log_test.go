@@ -73,6 +73,7 @@ func idsOf(list []deaths.Entry) (ids []string) {
 }
 
 func TestPurgeBuriesIntoTheLog(t *testing.T) {
+	t.Parallel()
 	died := 0
 	o := open(t, func(opt *Options) { opt.OnDeath = func(*Container, string, LSN) { died++ } })
 	o.createLogged("jobs", 10)
@@ -102,6 +103,7 @@ func TestPurgeBuriesIntoTheLog(t *testing.T) {
 }
 
 func TestReadersLeaveTheDeadOfALoggedContainer(t *testing.T) {
+	t.Parallel()
 	died := 0
 	o := open(t, func(opt *Options) { opt.OnDeath = func(*Container, string, LSN) { died++ } })
 	o.createLogged("jobs", 10)
@@ -135,6 +137,7 @@ func TestReadersLeaveTheDeadOfALoggedContainer(t *testing.T) {
 }
 
 func TestWritersBury(t *testing.T) {
+	t.Parallel()
 	var events []LSN
 	o := open(t, func(opt *Options) {
 		opt.OnDeath = func(_ *Container, _ string, lsn LSN) { events = append(events, lsn) }
@@ -169,6 +172,7 @@ func TestWritersBury(t *testing.T) {
 }
 
 func TestRollbackTakesBurialsBack(t *testing.T) {
+	t.Parallel()
 	died := 0
 	o := open(t, func(opt *Options) { opt.OnDeath = func(*Container, string, LSN) { died++ } })
 	o.createLogged("jobs", 10)
@@ -212,6 +216,7 @@ func TestRollbackTakesBurialsBack(t *testing.T) {
 }
 
 func TestLogRangeMergesPartitions(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.createLogged("jobs", 10)
 	const n = 1000
@@ -258,6 +263,7 @@ func TestLogRangeMergesPartitions(t *testing.T) {
 }
 
 func TestRetentionAndMaxLen(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.createLogged("jobs", 10)
 	die := func(from, to int) {
@@ -296,6 +302,7 @@ func TestRetentionAndMaxLen(t *testing.T) {
 
 // TestHoldKeepsTheLog holds a container beyond the time of its log's entries.
 func TestHoldKeepsTheLog(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.createLogged("jobs", 10)
 	o.put("jobs", "gone", `{}`, expiry.Inherit)
@@ -326,6 +333,7 @@ func TestHoldKeepsTheLog(t *testing.T) {
 
 // TestHoldKeepsWhatWasChosen: a hold keeps entries that MAXLEN or eviction was about to remove when it came.
 func TestHoldKeepsWhatWasChosen(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.createLogged("jobs", 10)
 	o.put("jobs", "7", `{}`, expiry.Inherit)
@@ -349,6 +357,7 @@ func TestHoldKeepsWhatWasChosen(t *testing.T) {
 }
 
 func TestLogDeleteAndTrim(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.createLogged("jobs", 10)
 	for i := range 100 {
@@ -385,6 +394,7 @@ func TestLogDeleteAndTrim(t *testing.T) {
 }
 
 func TestLogOffDropFlushSwap(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.createLogged("a", 10)
 	o.createLogged("b", 10)
@@ -424,6 +434,7 @@ func TestLogOffDropFlushSwap(t *testing.T) {
 }
 
 func TestUndoOfADropBringsTheLogBack(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	if err := o.SetUndoWindow(60); err != nil {
 		t.Fatal(err)

@@ -3,8 +3,6 @@ package keyspace
 import (
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -78,17 +76,15 @@ func someGroups(t *testing.T) *opened {
 
 // Groups are the same after a stop, and after a kill: a copy of the folder of a running server has them.
 func TestGroupsSurviveRestarts(t *testing.T) {
+	t.Parallel()
 	o := someGroups(t)
 	want := o.groups("jobs")
 	if n := len(want["mail"]); n != 1+2+4 {
 		t.Fatalf("the group has %d items: %q", n, want["mail"])
 	}
-	killed := filepath.Join(t.TempDir(), "killed")
-	if err := os.Mkdir(killed, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	copyFolder(t, o.opt.Dir, killed)
-	k := open(t, func(opt *Options) { opt.Dir = killed })
+	killed := newDir(o.opt.FS)
+	copyFolder(t, o.opt.FS, o.opt.Dir, killed)
+	k := open(t, func(opt *Options) { opt.FS, opt.Dir = o.opt.FS, killed })
 	if got := k.groups("jobs"); !equalGroups(got, want) {
 		t.Errorf("after a kill: %q, want %q", got, want)
 	}
@@ -104,6 +100,7 @@ func TestGroupsSurviveRestarts(t *testing.T) {
 
 // A rollback takes groups back that were made, changed and destroyed.
 func TestGroupsRollBack(t *testing.T) {
+	t.Parallel()
 	o := someGroups(t)
 	want, memory := o.groups("jobs"), o.catalogue.Memory()
 	for name, f := range map[string]func(tx *Tx, c *Container){
@@ -148,6 +145,7 @@ func TestGroupsRollBack(t *testing.T) {
 
 // Groups end with their log, and go where it goes.
 func TestGroupsFollowTheirLog(t *testing.T) {
+	t.Parallel()
 	o := someGroups(t)
 	want := o.groups("jobs")
 	o.all(func(tx *Tx) { tx.Flush(tx.Container("jobs")) })
@@ -192,6 +190,7 @@ func TestGroupsFollowTheirLog(t *testing.T) {
 
 // A folder with an item in a group that no start can read is damaged, as the check says.
 func TestCheckTellsOfAnItemThatIsNotOfAGroup(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.createLogged("jobs", 10)
 	o.createGroup("jobs", "mail")
@@ -204,7 +203,7 @@ func TestCheckTellsOfAnItemThatIsNotOfAGroup(t *testing.T) {
 	if err := o.Close(); err != nil {
 		t.Error(err)
 	}
-	in, err := repair.Inspect(o.opt.Dir)
+	in, err := repair.Inspect(o.opt.FS, o.opt.Dir)
 	if err != nil {
 		t.Error(err)
 	} else {
@@ -222,12 +221,13 @@ func TestCheckTellsOfAnItemThatIsNotOfAGroup(t *testing.T) {
 		ks.Close()
 		t.Error("the folder can be opened")
 	}
-	o.opt.Dir = t.TempDir() // for the end of the test
+	o.opt.Dir = newDir(o.opt.FS) // for the end of the test
 	o.start()
 }
 
 // Groups count in the memory of the keyspace.
 func TestGroupsCountAsMemory(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.createLogged("jobs", 10)
 	before := o.Used()
@@ -248,6 +248,7 @@ func TestGroupsCountAsMemory(t *testing.T) {
 
 // OnLogged hears of a group that goes.
 func TestDestroyingAGroupIsSignaled(t *testing.T) {
+	t.Parallel()
 	var heard []string
 	o := open(t, func(opt *Options) { opt.OnLogged = func(container string) { heard = append(heard, container) } })
 	o.createLogged("jobs", 10)
@@ -269,6 +270,7 @@ func TestDestroyingAGroupIsSignaled(t *testing.T) {
 
 // Many groups of several containers are loaded each by its log.
 func TestManyGroups(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	want := map[string]map[string]map[string]string{}
 	for _, c := range []string{"a", "b", "c"} {

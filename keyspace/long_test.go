@@ -20,6 +20,7 @@ func idsApart(ks *Keyspace) (a, b string) {
 
 // A transaction that is marked as long is not waited for, and nothing stays locked then.
 func TestTryBeginDoesNotWait(t *testing.T) {
+	t.Parallel()
 	ks := open(t).Keyspace
 	a, b := idsApart(ks)
 	var holder, tx Tx
@@ -45,6 +46,7 @@ func TestTryBeginDoesNotWait(t *testing.T) {
 
 // A transaction that is not marked is waited for.
 func TestTryBeginWaitsForShortTransactions(t *testing.T) {
+	t.Parallel()
 	ks := open(t).Keyspace
 	var holder, tx Tx
 	ks.BeginKey(&holder, "k")

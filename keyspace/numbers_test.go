@@ -47,6 +47,7 @@ func (o *opened) drop(name string) {
 }
 
 func TestNumbersOfContainers(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	expect := func(name string, db, want uint32) {
 		t.Helper()
@@ -89,6 +90,7 @@ func TestNumbersOfContainers(t *testing.T) {
 
 // TestNumbersStay: a random history with rollbacks, crashes and restarts changes no number of a container that exists.
 func TestNumbersStay(t *testing.T) {
+	t.Parallel()
 	o := open(t, func(opt *Options) { opt.Partitions = 2 })
 	r := rand.New(rand.NewPCG(3, 8))
 	want := make(map[string]uint32)
@@ -152,6 +154,7 @@ func TestNumbersStay(t *testing.T) {
 
 // TestMissingNumbersAreGiven: a repair leaves containers without a number, or two with the same.
 func TestMissingNumbersAreGiven(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	for _, name := range []string{"a", "b", "c", "30"} {
 		o.policy(name, expiry.Off)
@@ -169,8 +172,8 @@ func TestMissingNumbersAreGiven(t *testing.T) {
 		t.Fatal(err)
 	}
 	opt := o.opt
-	opt.Dir = t.TempDir()
-	copyFolder(t, o.Dir(), opt.Dir)
+	opt.Dir = newDir(o.opt.FS)
+	copyFolder(t, o.opt.FS, o.Dir(), opt.Dir)
 	again := &opened{t: t, clock: o.clock, opt: opt}
 	again.start()
 	defer again.stop()
@@ -181,6 +184,7 @@ func TestMissingNumbersAreGiven(t *testing.T) {
 }
 
 func TestRestoredContainersKeepTheirNumber(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.policy("taken", expiry.Off)
 	o.catalogueTx(func(tx *Tx) {

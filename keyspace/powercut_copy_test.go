@@ -7,143 +7,105 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"mayfly/expiry/clock"
-	"mayfly/keyspace/aof"
-	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/repair"
+	"mayfly/test/drill"
+	"mayfly/vfs"
+	"mayfly/vfs/vfstest"
 )
 
 // copyDrill cuts the power at each fsync while a new folder is made.
 type copyDrill struct {
 	t     *testing.T
-	make  func(path string) error // makes the folder
-	whole func(dir string) error  // checks that a folder is the one that was made
+	make  func(fsys vfs.FS, path string) error // makes the folder
+	whole func(fsys vfs.FS, dir string) error  // checks that a folder is the one that was made
 	r     *rand.Rand
-	disk  *recordedDisk
-	path  string
 	cuts  int
-
-	named atomic.Pointer[func()] // called when the folder has its name, before that is on disk
+	named int // images in which the folder has its name
 }
 
-// run makes the folder. After a power cut at any moment of it:
+// made is the name of the folder.
+const made = "/made"
+
+// run makes the folder on a disk. After a power cut at any moment of it:
 //   - under its own name there is nothing, or a whole folder;
 //   - under the name with .part there is nothing, or remains that a server refuses and the next attempt removes, or at
 //     the very end a whole folder, which the next attempt refuses to remove.
-func (d *copyDrill) run() {
+func (d *copyDrill) run(disk *vfstest.Memory) {
 	d.t.Helper()
-	d.path = filepath.Join(d.t.TempDir(), "made")
-	part := d.path + ".part"
-	if err := os.Mkdir(part, 0o700); err != nil { // to be watched from the beginning
+	disk.Look(func(vfstest.Disk) { disk.BeforeSync = d.cut })
+	err := d.make(disk, made)
+	disk.Look(func(disk vfstest.Disk) { // its name may still be lost
+		_ = d.cut(disk, "/")
+	})
+	disk.Look(func(vfstest.Disk) { disk.BeforeSync = nil })
+	if err != nil {
 		d.t.Fatal(err)
 	}
-	d.disk = recordDisk(d.t, part, d.cut)
-	defer d.disk.release()
-	named := 0
-	look := func() {
-		named++
-		d.disk.mu.Lock()
-		defer d.disk.mu.Unlock()
-		d.look(d.disk.least(), d.path)
-	}
-	d.named.Store(&look)
-	defer d.named.Store(nil)
-	if err := d.make(d.path); err != nil {
-		d.t.Fatal(err)
-	}
-	if err := d.whole(d.path); err != nil || named == 0 {
-		d.t.Errorf("named %d times: %v", named, err)
+	if err := d.whole(disk, made); err != nil || d.named == 0 {
+		d.t.Errorf("named %d times: %v", d.named, err)
 	}
 	d.t.Logf("%d power cuts", d.cuts)
 }
 
-func (d *copyDrill) cut() {
+func (d *copyDrill) cut(disk vfstest.Disk, path string) error {
+	if path != "/" && !strings.HasPrefix(path, made) {
+		return nil // of the source
+	}
 	d.cuts++
-	if _, err := os.Lstat(d.path); !os.IsNotExist(err) {
-		d.t.Errorf("cut %d: not all is on disk, and the folder has its name: %v", d.cuts, err)
+	if strings.HasPrefix(path, made+"/") {
+		d.t.Errorf("cut %d: not all is on disk, and the folder has its name: %s", d.cuts, path)
 	}
-	for _, left := range []folderImage{d.disk.least(), d.disk.some(d.r), d.disk.some(d.r), d.disk.all()} {
-		d.look(left, d.path+".part")
-	}
-}
-
-// look examines the remains of a power cut under a name.
-func (d *copyDrill) look(left folderImage, name string) {
-	parent, err := os.MkdirTemp("", "mayfly-power-")
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	defer os.RemoveAll(parent)
-	dir := filepath.Join(parent, filepath.Base(name))
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		d.t.Fatal(err)
-	}
-	left.write(d.t, dir)
-	if err := d.judge(left, dir, filepath.Join(parent, filepath.Base(d.path))); err != nil {
-		d.t.Errorf("cut %d, which leaves %v: %v", d.cuts, slices.Sorted(maps.Keys(left)), err)
-	}
-}
-
-func (d *copyDrill) judge(left folderImage, dir, path string) error {
-	if dir == path {
-		return d.whole(dir)
-	}
-	if _, marked := left["UNFINISHED"]; !marked && len(left) > 0 {
-		if err := d.make(path); err == nil || !strings.Contains(err.Error(), "may be a whole data folder") {
-			return fmt.Errorf("repeating it beside a whole one: %v", err)
+	for i, left := range []*vfstest.Memory{disk.Least(), disk.Some(d.r), disk.Some(d.r), disk.All()} {
+		if err := d.judge(left); err != nil {
+			d.t.Errorf("cut %d, image %d, at the fsync of %s: %v", d.cuts, i, path, err)
 		}
-		return d.whole(dir)
-	} else if marked {
-		if ks, err := Open(Options{Dir: dir, Partitions: 3, NoPurge: true}); err == nil {
+	}
+	return nil
+}
+
+// judge examines what a power cut has left.
+func (d *copyDrill) judge(left *vfstest.Memory) error {
+	const part = made + ".part"
+	if _, err := left.Lstat(made); err == nil {
+		d.named++
+		return d.whole(left, made)
+	}
+	entries, err := left.ReadDir(part)
+	if err == nil && len(entries) > 0 {
+		if _, err := left.Lstat(part + "/UNFINISHED"); err != nil {
+			if err := d.make(left, made); err == nil || !strings.Contains(err.Error(), "may be a whole data folder") {
+				return fmt.Errorf("repeating it beside a whole one: %v", err)
+			}
+			return d.whole(left, part)
+		}
+		if ks, err := Open(Options{FS: left, Dir: part, Partitions: 3, NoPurge: true}); err == nil {
 			return errors.Join(errors.New("a server starts on half a folder"), ks.Close())
 		}
 	}
-	if err := d.make(path); err != nil {
+	if err := d.make(left, made); err != nil {
 		return fmt.Errorf("repeating it: %w", err)
 	}
-	if _, err := os.Lstat(dir); !os.IsNotExist(err) {
-		return fmt.Errorf("repeating it leaves %s: %v", dir, err)
+	if _, err := left.Lstat(part); !os.IsNotExist(err) {
+		return fmt.Errorf("repeating it leaves %s: %v", part, err)
 	}
-	return d.whole(path)
-}
-
-// newCopyDrill prepares a drill, before anything is opened.
-func newCopyDrill(t *testing.T) *copyDrill {
-	seed := *powerSeed
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
-	t.Logf("seed %d", seed)
-	d := &copyDrill{t: t, r: rand.New(rand.NewPCG(seed, 0))}
-	recordFsyncs(t)
-	fsync := aof.Fsync // put back by recordFsyncs
-	aof.Fsync = func(f *os.File) error {
-		if look := d.named.Load(); look != nil && f.Name() == filepath.Dir(d.path) {
-			if _, err := os.Lstat(d.path); err == nil { // else the name with .part is forced to disk
-				(*look)()
-			}
-		}
-		return fsync(f)
-	}
-	return d
+	return d.whole(left, made)
 }
 
 // holds checks that a folder is sound and that a server finds these items in it.
-func holds(t *testing.T, dir string, want map[place]Item) error {
-	in, err := repair.Inspect(dir)
+func holds(t *testing.T, fsys vfs.FS, dir string, want map[place]Item) error {
+	in, err := repair.Inspect(fsys, dir)
 	if err != nil {
 		return err
 	}
 	if in.State != repair.Sound {
 		return fmt.Errorf("it is %s: %+v", in.State, in.Files)
 	}
-	got, err := starts(t, dir)
+	got, err := starts(t, fsys, dir)
 	if err == nil && !maps.Equal(got, want) {
 		err = fmt.Errorf("%d items, not %d, or others", len(got), len(want))
 	}
@@ -151,70 +113,96 @@ func holds(t *testing.T, dir string, want map[place]Item) error {
 }
 
 func TestPowerCutDuringABackup(t *testing.T) {
-	d := newCopyDrill(t)
+	t.Parallel()
+	d := &copyDrill{t: t, r: drill.Rand(t)}
 	l := newLived(t, 21)
 	clock := clock.NewManual(epoch + 28_000)
-	o := &opened{t: t, clock: clock, opt: Options{Dir: l.dir, Clock: clock, NoPurge: true, Partitions: 3}}
+	o := &opened{t: t, clock: clock, opt: Options{FS: l.fs, Dir: l.dir, Clock: clock, NoPurge: true, Partitions: 3}}
 	o.start()
 	state := o.dump()
-	d.make = o.Backup
-	d.whole = func(dir string) error { return holds(t, dir, state) }
-	d.run()
+	d.make = func(fsys vfs.FS, path string) error {
+		if fsys == o.opt.FS {
+			return o.Backup(path)
+		}
+		ks, err := Open(Options{FS: fsys, Dir: l.dir, Clock: clock, NoPurge: true, Partitions: 3})
+		if err != nil {
+			return err
+		}
+		return errors.Join(ks.Backup(path), ks.Close())
+	}
+	d.whole = func(fsys vfs.FS, dir string) error { return holds(t, fsys, dir, state) }
+	d.run(l.fs)
 	o.stop()
-	if err := holds(t, l.dir, state); err != nil {
+	if err := holds(t, l.fs, l.dir, state); err != nil {
 		t.Error("the source:", err)
 	}
 }
 
 func TestPowerCutDuringARepair(t *testing.T) {
-	d := newCopyDrill(t)
+	t.Parallel()
+	d := &copyDrill{t: t, r: drill.Rand(t)}
 	l := newLived(t, 22)
 	l.flip(datadir.PartitionName(1))
-	before := fingerprint(t, l.dir)
-	whole := filepath.Join(t.TempDir(), "whole")
-	if _, err := repair.Run(l.dir, whole, func(string, *repair.Report) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
-	state, err := starts(t, whole)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d.make = func(path string) error {
-		_, err := repair.Run(l.dir, path, func(dir string, _ *repair.Report) error {
-			return os.WriteFile(filepath.Join(dir, "repair-report.txt"), []byte("text"), 0o600)
+	before := fingerprint(t, l.fs, l.dir)
+	d.make = func(fsys vfs.FS, path string) error {
+		_, err := repair.Run(fsys, l.dir, path, func(dir string, _ *repair.Report) error {
+			return writeFile(fsys, filepath.Join(dir, "repair-report.txt"), []byte("text"))
 		})
 		return err
 	}
-	d.whole = func(dir string) error { return holds(t, dir, state) }
-	d.run()
-	if fingerprint(t, l.dir) != before {
+	whole := l.fs.Clone()
+	if err := d.make(whole, made); err != nil {
+		t.Fatal(err)
+	}
+	state, err := starts(t, whole, made)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.force(); err != nil { // a repair writes nothing of its source
+		t.Fatal(err)
+	}
+	d.whole = func(fsys vfs.FS, dir string) error { return holds(t, fsys, dir, state) }
+	d.run(l.fs)
+	if fingerprint(t, l.fs, l.dir) != before {
 		t.Error("the damaged folder has changed")
 	}
+}
+
+// force brings the folder to disk as it is.
+func (l *lived) force() error {
+	var errs []error
+	for _, name := range namesIn(l.t, l.fs, l.dir) {
+		f, err := l.fs.Open(filepath.Join(l.dir, name))
+		if err != nil {
+			return err
+		}
+		errs = append(errs, f.Sync(), f.Close())
+	}
+	return errors.Join(append(errs, vfs.SyncDir(l.fs, l.dir))...)
 }
 
 // flip damages a byte in the middle of a file.
 func (l *lived) flip(name string) {
 	l.t.Helper()
 	path := filepath.Join(l.dir, name)
-	content := aoftest.Read(l.t, path)
+	content := vfstest.Read(l.t, l.fs, path)
 	content[len(content)/2] ^= 1
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		l.t.Fatal(err)
-	}
+	vfstest.Write(l.t, l.fs, path, content)
 }
 
 // An import that a power cut has interrupted is repeated. The result is that of an uninterrupted one.
 func TestPowerCutDuringAnImport(t *testing.T) {
-	d := newCopyDrill(t)
+	t.Parallel()
+	r := drill.Rand(t)
 	l := newLived(t, 23)
 	now := clock.NewManual(epoch + 28_000)
-	bring := func(dir string) error {
-		ks, err := Open(Options{Dir: dir, Partitions: 3, Clock: clock.NewManual(now.Now()), Fsync: No, NoPurge: true})
+	bring := func(fsys vfs.FS) error {
+		ks, err := Open(Options{FS: fsys, Dir: vfstest.Dir, Partitions: 3, Clock: clock.NewManual(now.Now()), Fsync: No, NoPurge: true})
 		if err != nil {
 			return err
 		}
 		n := 0
-		err = repair.Read(l.dir, now, func(s ContainerRecord) error {
+		err = repair.Read(l.fs, l.dir, now, func(s ContainerRecord) error {
 			var tx Tx
 			ks.BeginAll(&tx)
 			tx.RestoreContainer(s)
@@ -233,8 +221,8 @@ func TestPowerCutDuringAnImport(t *testing.T) {
 		})
 		return errors.Join(err, ks.Close())
 	}
-	whole := func(dir string) error {
-		got, err := starts(t, dir)
+	whole := func(fsys vfs.FS) error {
+		got, err := starts(t, fsys, vfstest.Dir)
 		if err != nil {
 			return err
 		}
@@ -249,36 +237,31 @@ func TestPowerCutDuringAnImport(t *testing.T) {
 		}
 		return nil
 	}
-	before := fingerprint(t, l.dir)
-	dir := t.TempDir()
-	cuts := 0
-	var disk *recordedDisk
-	disk = recordDisk(t, dir, func() {
-		cuts++
-		for _, left := range []folderImage{disk.least(), disk.some(d.r), disk.all()} {
-			again, err := os.MkdirTemp("", "mayfly-power-")
-			if err != nil {
-				t.Fatal(err)
-			}
-			left.write(t, again)
-			if err = bring(again); err == nil {
-				err = whole(again)
+	before := fingerprint(t, l.fs, l.dir)
+	disk, cuts := vfstest.NewMemory(), 0
+	disk.BeforeSync = func(d vfstest.Disk, _ string) error {
+		if cuts++; cuts%drill.Pick(5, 2, 1) > 0 {
+			return nil
+		}
+		for _, left := range []*vfstest.Memory{d.Least(), d.Some(r), d.All()} {
+			err := bring(left)
+			if err == nil {
+				err = whole(left)
 			}
 			if err != nil {
 				t.Errorf("cut %d: %v", cuts, err)
 			}
-			os.RemoveAll(again)
 		}
-	})
-	err := bring(dir)
-	disk.release()
-	if err != nil {
+		return nil
+	}
+	if err := bring(disk); err != nil {
 		t.Fatal(err)
 	}
-	if err := whole(dir); err != nil {
+	disk.Look(func(vfstest.Disk) { disk.BeforeSync = nil })
+	if err := whole(disk); err != nil {
 		t.Error(err)
 	}
-	if fingerprint(t, l.dir) != before {
+	if fingerprint(t, l.fs, l.dir) != before {
 		t.Error("the source has changed")
 	}
 	t.Logf("%d power cuts", cuts)

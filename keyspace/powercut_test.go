@@ -3,14 +3,11 @@ package keyspace
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,12 +19,13 @@ import (
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/undo"
+	"mayfly/test/drill"
+	"mayfly/vfs"
+	"mayfly/vfs/vfstest"
 )
 
-var (
-	powerCuts = flag.Int("power-cuts", 40, "at how many fsyncs TestPowerCut cuts the power, for each policy")
-	powerSeed = flag.Uint64("power-seed", 0, "seed of TestPowerCut; 0 for a random one")
-)
+// powerCuts is at how many fsyncs the drills cut the power, for each policy.
+func powerCuts() int { return drill.Pick(30, 60, 5000) }
 
 // TestPowerCut cuts the power at each fsync while several goroutines write, change rules, drop and exchange containers,
 // and others make checkpoints, compact and purge. It then opens three images of the disk. They have only the bytes that
@@ -41,30 +39,26 @@ var (
 //   - A log has exactly the deaths of its container, each once and with its moment, and the entries that a reader has seen: at
 //     always all, at everysec those that were forced to disk. Others may be logged anew, with the same etag.
 //   - At always the time is no earlier than any reply has shown, although the wall clock has been set back.
-//
-// The long form: go test ./keyspace -run PowerCut -timeout 0 -power-cuts 20000
 func TestPowerCut(t *testing.T) {
+	t.Parallel()
 	for _, policy := range []struct {
 		name    string
 		fsync   Fsync
 		changes bool
 	}{{"always", Always, false}, {"everysec", EverySec, false}, {"changing", EverySec, true}} {
 		t.Run(policy.name, func(t *testing.T) {
-			seed := *powerSeed
-			if seed == 0 {
-				seed = rand.Uint64()
-			}
-			t.Logf("seed %d", seed)
-			drill := &powerDrill{t: t, fsync: policy.fsync, changes: policy.changes, r: rand.New(rand.NewPCG(seed, 0))}
-			for round := uint64(0); drill.cuts < *powerCuts && !t.Failed(); round++ {
-				drill.run(seed + round)
+			t.Parallel()
+			seed := drill.Seed(t)
+			d := &powerDrill{t: t, fsync: policy.fsync, changes: policy.changes, r: rand.New(rand.NewPCG(seed, 0))}
+			for round := uint64(0); d.cuts < powerCuts() && !t.Failed(); round++ {
+				d.run(seed + round)
 			}
 			t.Logf("%d power cuts at an fsync, %d of them while starting, %d after a failed fsync; %d folders opened, %d of them with zeros behind the journal; up to %d deaths, of which %d had been read",
-				drill.cuts+drill.again, drill.again, drill.failed, drill.images, drill.preallocated, drill.deaths, drill.seen)
-			if drill.deaths == 0 || drill.seen == 0 && *powerCuts >= 200 {
+				d.cuts+d.again, d.again, d.failed, d.images, d.preallocated, d.deaths, d.seen)
+			if powerCuts() >= 60 && d.deaths == 0 || d.seen == 0 && powerCuts() >= 1000 {
 				t.Error("nothing has died, or was read in the log")
 			}
-			if drill.preallocated == 0 && (policy.fsync == Always || policy.changes) {
+			if d.preallocated == 0 && (policy.fsync == Always || policy.changes) {
 				t.Error("no folder had any")
 			}
 		})
@@ -79,7 +73,6 @@ type powerDrill struct {
 	r       *rand.Rand // used with the disk's mutex held
 	clock   *clock.Manual
 	ks      *Keyspace
-	disk    *recordedDisk
 	workers []*powerWorker
 	ledger  *deathLedger
 	stop    chan struct{} // closed when there have been enough cuts
@@ -101,11 +94,6 @@ type powerDrill struct {
 // run lets all workers work on a new folder until there were enough power cuts, or for a limited time.
 func (d *powerDrill) run(seed uint64) {
 	t := d.t
-	recordFsyncs(t)
-	ahead := journal.PreallocateBytes
-	journal.PreallocateBytes = 50_000 // so that it is used up often, and ends anywhere in a sector
-	defer func() { journal.PreallocateBytes = ahead }()
-	dir := t.TempDir()
 	d.clock = clock.NewManual(epoch)
 	d.workers = nil
 	for n := range 3 {
@@ -115,10 +103,11 @@ func (d *powerDrill) run(seed uint64) {
 	d.shown.Store(0)
 	d.forced = 0
 	d.ks, d.stop, d.turns = nil, make(chan struct{}), make(chan struct{}, turnsPerCut)
-	d.roundEnds = min(d.cuts+500, *powerCuts)
-	d.disk = recordDisk(t, dir, d.cut)
-	defer d.disk.release()
-	ks, err := Open(Options{Dir: dir, Partitions: 3, Fsync: d.fsync, Clock: d.clock, ExpireEffort: 10})
+	d.roundEnds = min(d.cuts+500, powerCuts())
+	disk := vfstest.NewMemory()
+	disk.BeforeSync = d.cut
+	// Zeros are used up often, and end anywhere in a sector.
+	ks, err := Open(Options{FS: disk, Dir: vfstest.Dir, preallocate: 50_000, Partitions: 3, Fsync: d.fsync, Clock: d.clock, ExpireEffort: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,9 +117,7 @@ func (d *powerDrill) run(seed uint64) {
 	ks.storage.Lock()
 	ks.storage.Options.Piece = 2
 	ks.storage.Unlock()
-	d.disk.mu.Lock()
 	d.ks = ks
-	d.disk.mu.Unlock()
 
 	var all sync.WaitGroup
 	for _, w := range d.workers {
@@ -229,29 +216,34 @@ func (d *powerDrill) disturb(r *rand.Rand) {
 }
 
 // cut is called before an fsync: it opens the images that a power cut may leave.
-func (d *powerDrill) cut() {
+func (d *powerDrill) cut(disk vfstest.Disk, path string) error {
 	if d.over() {
-		return
+		return nil
 	}
 	for len(d.turns) < turnsPerCut {
 		d.turns <- struct{}{}
 	}
-	guaranteed := d.guarantees()
-	d.look(d.disk.least(), guaranteed, d.cuts%10 == 0)
-	d.look(d.disk.some(d.r), guaranteed, d.cuts%10 == 5)
+	guaranteed := d.guarantees(disk)
+	d.look(disk.Least(), guaranteed, d.cuts%10 == 0)
+	d.look(disk.Some(d.r), guaranteed, d.cuts%10 == 5)
 	if d.cuts%4 == 0 {
-		d.look(d.disk.all(), guaranteed, false)
+		d.look(disk.All(), guaranteed, false)
 	}
-	if d.cuts%20 == 2 {
-		d.lookAfterKill(guaranteed, nil)
+	if d.cuts%20 == 2 { // as a kill leaves it: what the start has read need not be on disk
+		d.look(disk.Clone(), guaranteed, true)
 	}
-	if d.cuts%5 == 4 && d.disk.syncs != nil {
-		d.failed++
-		d.lookAfterKill(guaranteed, d.disk.syncs)
+	if d.cuts%5 == 4 && path != vfstest.Dir { // and the fsync has failed before
+		left, r := disk.Clone(), d.r
+		if d.failed++; d.failed%2 == 0 {
+			r = nil
+		}
+		left.Lose(path, r)
+		d.look(left, guaranteed, true)
 	}
 	if d.cuts++; d.cuts >= d.roundEnds || d.t.Failed() {
 		close(d.stop)
 	}
+	return nil
 }
 
 // guarantees are the guarantees that must survive a power cut.
@@ -262,11 +254,14 @@ type guarantees struct {
 }
 
 // noteForced records the last commit that is on disk with all earlier ones.
-func (d *powerDrill) noteForced() {
-	for name, content := range d.disk.least() {
-		if !strings.HasPrefix(name, "journal-") {
-			continue
-		}
+func (d *powerDrill) noteForced(disk vfstest.Disk) {
+	least := disk.Least()
+	files, err := journal.Files(least, vfstest.Dir)
+	if err != nil {
+		return // it is not made yet
+	}
+	for _, f := range files {
+		content := vfstest.Read(d.t, least, f.Path)
 		err := aof.EachSeal(bytes.NewReader(content), 0, int64(len(content)), func(s aof.Seal) (stop bool) {
 			d.forced = max(d.forced, LSN(s.LSN))
 			return false
@@ -277,11 +272,11 @@ func (d *powerDrill) noteForced() {
 	}
 }
 
-func (d *powerDrill) guarantees() (p guarantees) {
+func (d *powerDrill) guarantees(disk vfstest.Disk) (p guarantees) {
 	if d.fsync == Always {
 		p.time = d.shown.Load()
 	}
-	d.noteForced()
+	d.noteForced(disk)
 	for _, w := range d.workers {
 		w.mu.Lock()
 		last := w.acknowledged
@@ -300,70 +295,36 @@ func (d *powerDrill) guarantees() (p guarantees) {
 	return p
 }
 
-// look opens a folder after a power cut and compares it with the histories. If again is true the power is cut at each
-// fsync while it is opened and closed.
-func (d *powerDrill) look(left folderImage, guaranteed guarantees, again bool) {
-	dir, err := os.MkdirTemp("", "mayfly-power-")
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	left.write(d.t, dir)
+// look opens a folder after a power cut or a kill, and compares it with the histories. If again is true the power is cut at
+// each fsync while it is opened and closed.
+func (d *powerDrill) look(left *vfstest.Memory, guaranteed guarantees, again bool) {
 	d.images++
-	if files, err := journal.Files(dir); err == nil && len(files) > 0 {
-		newest := left[filepath.Base(files[len(files)-1].Path)]
+	if files, err := journal.Files(left, vfstest.Dir); err == nil && len(files) > 0 {
+		newest := vfstest.Read(d.t, left, files[len(files)-1].Path)
 		if len(newest) > 0 && newest[len(newest)-1] == 0 {
 			d.preallocated++
 		}
 	}
+	before := left.Clone()
 	if again {
-		var disk *recordedDisk
-		disk = recordDisk(d.t, dir, func() {
+		left.BeforeSync = func(disk vfstest.Disk, _ string) error {
 			d.again++
-			d.look(disk.least(), guaranteed, false)
-			d.look(disk.some(d.r), guaranteed, false)
-		})
-		defer disk.release()
+			d.look(disk.Least(), guaranteed, false)
+			d.look(disk.Some(d.r), guaranteed, false)
+			return nil
+		}
 	}
-	if err := d.check(dir, guaranteed); err != nil {
+	if err := d.check(left, guaranteed); err != nil {
 		kept, _ := os.MkdirTemp("", "mayfly-power-kept-")
-		left.write(d.t, kept)
-		d.t.Errorf("cut %d: %v\nwhat the power cut had left is in %s", d.cuts, err, kept)
-	}
-	if err := os.RemoveAll(dir); err != nil {
-		d.t.Error(err)
-	}
-}
-
-// lookAfterKill opens the folder as a kill leaves it, and cuts the power at each fsync meanwhile: what the start has read
-// need not be on disk. failed is the file whose fsync has failed before, nil for none.
-func (d *powerDrill) lookAfterKill(guaranteed guarantees, failed *recordedFile) {
-	dir, err := os.MkdirTemp("", "mayfly-power-")
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	d.disk.now().write(d.t, dir)
-	var disk *recordedDisk
-	disk = recordDisk(d.t, dir, func() {
-		d.again++
-		d.look(disk.least(), guaranteed, false)
-		d.look(disk.some(d.r), guaranteed, false)
-	})
-	defer disk.release()
-	r := d.r
-	if d.failed%2 == 0 {
-		r = nil
-	}
-	disk.isBehind(d.disk, failed, r)
-	if err := d.check(dir, guaranteed); err != nil {
-		d.t.Errorf("cut %d, after a kill: %v", d.cuts, err)
+		vfstest.Copy(d.t, before, vfstest.Dir, vfs.OS, kept)
+		d.t.Errorf("cut %d: %v\nwhat was left is in %s", d.cuts, err, kept)
 	}
 }
 
 // check opens a folder and compares it with the histories.
-func (d *powerDrill) check(dir string, guaranteed guarantees) (err error) {
+func (d *powerDrill) check(left *vfstest.Memory, guaranteed guarantees) (err error) {
 	clock := clock.NewManual(epoch)
-	ks, err := Open(Options{Dir: dir, Partitions: 3, Clock: clock, NoPurge: true})
+	ks, err := Open(Options{FS: left, Dir: vfstest.Dir, Partitions: 3, Clock: clock, NoPurge: true})
 	if err != nil {
 		return err
 	}
@@ -379,15 +340,12 @@ func (d *powerDrill) check(dir string, guaranteed guarantees) (err error) {
 		}
 		found = append(found, number)
 	}
-	if disk, ok := recordedDisks.Load(dir); ok { // what was read is guaranteed
-		disk := disk.(*recordedDisk)
-		disk.mu.Lock()
-		disk.observe()
-		least, some := disk.least(), disk.some(d.r)
-		disk.mu.Unlock()
+	if left.BeforeSync != nil { // what was read is guaranteed
 		guaranteed.numbers = found
-		d.look(least, guaranteed, false)
-		d.look(some, guaranteed, false)
+		left.Look(func(disk vfstest.Disk) {
+			d.look(disk.Least(), guaranteed, false)
+			d.look(disk.Some(d.r), guaranteed, false)
+		})
 	}
 	n, err := d.ledger.check(ks, clock, guaranteed.deaths)
 	d.deaths, d.seen = max(d.deaths, n), max(d.seen, len(guaranteed.deaths.seen))

@@ -3,25 +3,27 @@ package keyspace
 import (
 	"bytes"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"mayfly/expiry"
 	"mayfly/keyspace/aof"
-	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/journal"
+	"mayfly/vfs"
+	"mayfly/vfs/vfstest"
 
 	"github.com/rs/zerolog"
 )
 
 // endsInZeros reports whether a file of the journal in a folder ends in zeros.
-func endsInZeros(t *testing.T, dir string) bool {
+func endsInZeros(t *testing.T, fsys vfs.FS, dir string) bool {
 	t.Helper()
-	files, err := journal.Files(dir)
+	files, err := journal.Files(fsys, dir)
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
 	for _, f := range files {
-		if content := aoftest.Read(t, f.Path); content[len(content)-1] == 0 {
+		if content := vfstest.Read(t, fsys, f.Path); content[len(content)-1] == 0 {
 			return true
 		}
 	}
@@ -30,49 +32,51 @@ func endsInZeros(t *testing.T, dir string) bool {
 
 // After a kill the journal with its preallocated zeros is whole: neither a start nor the tools find a torn end.
 func TestPreallocatedZerosAfterAKill(t *testing.T) {
+	t.Parallel()
 	o := open(t, func(opt *Options) { opt.Partitions, opt.Fsync = 3, Always })
 	o.put("0", "a", `{"n":1}`, expiry.Inherit)
 	o.put("0", "b", `{"n":2}`, expiry.Inherit)
 	state := o.dump()
-	killed := t.TempDir()
-	copyFolder(t, o.opt.Dir, killed)
-	if !endsInZeros(t, killed) {
+	killed := newDir(o.opt.FS)
+	copyFolder(t, o.opt.FS, o.opt.Dir, killed)
+	if !endsInZeros(t, o.opt.FS, killed) {
 		t.Fatal("nothing is preallocated")
 	}
-	if err := holds(t, killed, state); err != nil { // inspects it too
+	if err := holds(t, o.opt.FS, killed, state); err != nil { // inspects it too
 		t.Error(err)
 	}
 
-	again := t.TempDir()
-	copyFolder(t, o.opt.Dir, again)
+	again := newDir(o.opt.FS)
+	copyFolder(t, o.opt.FS, o.opt.Dir, again)
 	var log bytes.Buffer
-	ks, err := Open(Options{Dir: again, Partitions: 3, Clock: o.clock, NoPurge: true, Log: zerolog.New(&log).Level(zerolog.WarnLevel)})
+	ks, err := Open(Options{FS: o.opt.FS, Dir: again, Partitions: 3, Clock: o.clock, NoPurge: true, Log: zerolog.New(&log).Level(zerolog.WarnLevel)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := ks.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if found, _ := filepath.Glob(filepath.Join(again, "*"+aof.TornSuffix+"*")); len(found) > 0 || log.Len() > 0 {
+	if found := namesIn(t, o.opt.FS, again); strings.Contains(strings.Join(found, " "), aof.TornSuffix) || log.Len() > 0 {
 		t.Errorf("a start makes %v and logs\n%s", found, log.String())
 	}
 }
 
 // A backup has no preallocated zeros.
 func TestPreallocatedZerosAreNotInABackup(t *testing.T) {
+	t.Parallel()
 	o := open(t, func(opt *Options) { opt.Partitions, opt.Fsync = 3, Always })
 	o.put("0", "a", `{"n":1}`, expiry.Inherit)
-	if !endsInZeros(t, o.Dir()) {
+	if !endsInZeros(t, o.opt.FS, o.Dir()) {
 		t.Fatal("nothing is preallocated")
 	}
-	path := filepath.Join(t.TempDir(), "backup")
+	path := filepath.Join(newDir(o.opt.FS), "backup")
 	if err := o.Backup(path); err != nil {
 		t.Fatal(err)
 	}
-	if endsInZeros(t, path) {
+	if endsInZeros(t, o.opt.FS, path) {
 		t.Error("a journal in the backup ends in zeros")
 	}
-	if err := holds(t, path, o.dump()); err != nil {
+	if err := holds(t, o.opt.FS, path, o.dump()); err != nil {
 		t.Error(err)
 	}
 }

@@ -49,6 +49,7 @@ func BenchmarkGets(b *testing.B) {
 
 // TestPrefetchOnlyReads: prefetching changes nothing, whatever the ids, the containers and the locks are.
 func TestPrefetchOnlyReads(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.put("0", "lives", `{"a":1}`, expiry.Never)
 	o.putFor("0", "dead", 10)

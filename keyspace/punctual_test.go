@@ -17,6 +17,7 @@ func (o *opened) sampleDue() {
 // TestDeathsAreFoundInTheirMillisecond: whatever moves an end, the timer of the table finds the death when it happens, and
 // not a millisecond earlier. No cycle of the purge runs.
 func TestDeathsAreFoundInTheirMillisecond(t *testing.T) {
+	t.Parallel()
 	second := func(n int64) time.Duration { return time.Duration(n) * time.Second }
 	for name, tc := range map[string]struct {
 		prepare func(o *opened)
@@ -201,6 +202,7 @@ func (o *opened) undoChange(name string) {
 // TestLoggedDeathsArePunctual: the deaths of a container with a log are found in their millisecond without hearers, also those
 // of items from before the log, and of before the start. Other containers have no timers, nor has the log.
 func TestLoggedDeathsArePunctual(t *testing.T) {
+	t.Parallel()
 	o := open(t, func(opt *Options) { opt.DeathsHeard = nil })
 	o.policy("other", 10)
 	o.put("other", "x", "{}", expiry.Inherit)
@@ -248,6 +250,7 @@ func TestLoggedDeathsArePunctual(t *testing.T) {
 
 // TestTimersOnlyForHearers: tables have timers only while someone hears of deaths, and then all get one.
 func TestTimersOnlyForHearers(t *testing.T) {
+	t.Parallel()
 	heard := false
 	o := open(t, func(opt *Options) { opt.DeathsHeard = func() bool { return heard } })
 	timers := func() (n int) {

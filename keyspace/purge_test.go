@@ -10,6 +10,7 @@ import (
 )
 
 func TestPurgeRemovesOnlyTheDead(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.policy("c", 10)
 	for i := range 500 {
@@ -56,6 +57,7 @@ func TestPurgeRemovesOnlyTheDead(t *testing.T) {
 
 // TestEmptyContainersAreSkipped: the purge and the eviction skip empty containers, however many there are.
 func TestEmptyContainersAreSkipped(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	const containers = 3 * eviction.SourcesPerRound
 	name := func(i int) string { return fmt.Sprint("c", i) }
@@ -94,6 +96,7 @@ func TestEmptyContainersAreSkipped(t *testing.T) {
 }
 
 func TestEveryDeathIsReportedOnce(t *testing.T) {
+	t.Parallel()
 	reported := make(map[string]int)
 	o := open(t, func(opt *Options) {
 		opt.OnDeath = func(c *Container, id string, _ LSN) { reported[c.Name()+"/"+id]++ }
@@ -123,6 +126,7 @@ func TestEveryDeathIsReportedOnce(t *testing.T) {
 // TestDeathByTheTransactionItself: Tx.OnDeath reports deaths that a transaction itself causes. After a rollback they have
 // not happened.
 func TestDeathByTheTransactionItself(t *testing.T) {
+	t.Parallel()
 	for name, kill := range map[string]func(tx *Tx, c *Container){
 		"by a default, found by a reader": func(tx *Tx, c *Container) {
 			tx.SetPolicy(c, 3, expiry.Strict)

@@ -8,6 +8,7 @@ import (
 	"mayfly/keyspace/replica"
 	"mayfly/keyspace/storage"
 	"mayfly/keyspace/tables"
+	"mayfly/vfs"
 )
 
 // A node of a cluster
@@ -202,7 +203,7 @@ func (ks *Keyspace) Abandon() error {
 }
 
 // ReadReplica returns the position and the state of a data folder that is not in use.
-func ReadReplica(dir string) (replica.Tail, error) { return storage.ReadTail(dir) }
+func ReadReplica(fsys vfs.FS, dir string) (replica.Tail, error) { return storage.ReadTail(fsys, dir) }
 
 // settleApplied commits a batch that has joined the journal. The follower's clock then stands at its moment.
 func (ks *Keyspace) settleApplied(lsn LSN, t replica.Tail) error {

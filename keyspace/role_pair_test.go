@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/replica"
 	"mayfly/keyspace/storage"
+	"mayfly/vfs"
 )
 
 // sameAs compares what lives on two nodes at the time of one.
@@ -45,6 +45,7 @@ func (n *node) catalogue(f func(tx *Tx)) LSN {
 // TestLeadersFollowEachOther: etags and time ascend across leaders whose machines' clocks differ by an hour, and nothing dead
 // lives again.
 func TestLeadersFollowEachOther(t *testing.T) {
+	t.Parallel()
 	log := newFakeLog()
 	nodes := []*node{newNode(t, log), newNode(t, log), newNode(t, log)}
 	nodes[1].clock.Advance(time.Hour)
@@ -99,6 +100,7 @@ func TestLeadersFollowEachOther(t *testing.T) {
 // TestLeaseEndsWhereTheNextLeaderBegins: what a leader has removed from memory because it was dead is dead at the next leader,
 // whose machine's clock is behind: no touch may follow that the former leader cannot apply.
 func TestLeaseEndsWhereTheNextLeaderBegins(t *testing.T) {
+	t.Parallel()
 	for _, purge := range []bool{true, false} {
 		log := newFakeLog()
 		a, b := newNode(t, log), newNode(t, log)
@@ -133,6 +135,7 @@ func TestLeaseEndsWhereTheNextLeaderBegins(t *testing.T) {
 
 // TestFollowersChangeNothing: what a follower is asked for, and what it does by itself, changes nothing.
 func TestFollowersChangeNothing(t *testing.T) {
+	t.Parallel()
 	log := newFakeLog()
 	died := 0
 	count := func(o *Options) { o.OnDeath = func(*Container, string, LSN) { died++ } }
@@ -225,6 +228,7 @@ func TestFollowersChangeNothing(t *testing.T) {
 // TestMomentsAreComplete: every transaction with a time before the moment of an entry is in it or in one before it, whatever
 // runs beside the sweep.
 func TestMomentsAreComplete(t *testing.T) {
+	t.Parallel()
 	log := newFakeLog()
 	n := newNode(t, log)
 	n.opt.Clock = clock.NewSystem(0)
@@ -300,6 +304,7 @@ func TestMomentsAreComplete(t *testing.T) {
 
 // TestFollowIsABarrier: after Follow nothing joins the journal, and each transaction was committed or refused.
 func TestFollowIsABarrier(t *testing.T) {
+	t.Parallel()
 	log := newFakeLog()
 	n := newNode(t, log, func(o *Options) { o.noSweeps = false })
 	n.opt.Clock = clock.NewSystem(0)
@@ -354,6 +359,7 @@ func TestFollowIsABarrier(t *testing.T) {
 
 // TestAbandonWithTransactions: Abandon does not wait for transactions, which end with errors, and the folder can be opened.
 func TestAbandonWithTransactions(t *testing.T) {
+	t.Parallel()
 	for round := range 10 {
 		log := newFakeLog()
 		n := newNode(t, log, func(o *Options) { o.noSweeps, o.noCheckpoints, o.NoPurge = false, false, false })
@@ -393,7 +399,7 @@ func TestAbandonWithTransactions(t *testing.T) {
 				default:
 				}
 				_ = n.Save()
-				_ = n.Backup(filepath.Join(t.TempDir(), fmt.Sprint(i)))
+				_ = n.Backup(filepath.Join(newDir(n.opt.FS), fmt.Sprint(i)))
 			}
 		})
 		for writes.Load() < 500 {
@@ -401,7 +407,7 @@ func TestAbandonWithTransactions(t *testing.T) {
 		}
 		n.abandon()
 		at := n.Position()
-		files, err := journal.Files(n.dir)
+		files, err := journal.Files(n.opt.FS, n.dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -419,7 +425,7 @@ func TestAbandonWithTransactions(t *testing.T) {
 		}
 		close(stop)
 		workers.Wait()
-		if again, err := journal.Files(n.dir); err != nil || !slices.Equal(files, again) {
+		if again, err := journal.Files(n.opt.FS, n.dir); err != nil || !slices.Equal(files, again) {
 			t.Errorf("the journals have changed after Abandon: %v, %v: %v", files, again, err)
 		}
 		if round%2 == 1 && at.Index > log.last().Index {
@@ -435,6 +441,7 @@ func TestAbandonWithTransactions(t *testing.T) {
 
 // TestConfirm: a reply of a leader needs a confirmation that it has led since; one of a follower does not.
 func TestConfirm(t *testing.T) {
+	t.Parallel()
 	log := newFakeLog()
 	n := newNode(t, log)
 	if _, lsn := n.get("a"); lsn != 0 {
@@ -480,6 +487,7 @@ func TestConfirm(t *testing.T) {
 
 // TestDeposedWithChanges: what a deposed leader has uncommitted is committed later, or the entries of others are refused.
 func TestDeposedWithChanges(t *testing.T) {
+	t.Parallel()
 	log := newFakeLog()
 	a, b := newNode(t, log), newNode(t, log)
 	a.lead()
@@ -526,36 +534,37 @@ func (n *node) lead2(t *testing.T) {
 
 // TestFolderOfANode: such a folder is backed up with its place, checked, and opened without a cluster, where it loses the place.
 func TestFolderOfANode(t *testing.T) {
+	t.Parallel()
 	log := newFakeLog()
 	n := newNode(t, log)
 	n.lead()
 	n.mustWait(n.put("a", "1"))
-	backup := filepath.Join(t.TempDir(), "backup")
+	backup := filepath.Join(newDir(n.opt.FS), "backup")
 	if err := n.Backup(backup); err != nil {
 		t.Fatal(err)
 	}
 	at := n.Position()
 	for _, dir := range []string{backup, n.dir} {
-		if tail, err := ReadReplica(dir); err != nil || tail.Position != at || string(tail.State) != "members" {
+		if tail, err := ReadReplica(n.opt.FS, dir); err != nil || tail.Position != at || string(tail.State) != "members" {
 			t.Errorf("%s is at %+v: %v", dir, tail, err)
 		}
 	}
-	if text, err := os.ReadFile(filepath.Join(backup, "format")); err != nil || !strings.Contains(string(text), "format 5\n") {
+	if text, err := vfs.ReadFile(n.opt.FS, filepath.Join(backup, "format")); err != nil || !strings.Contains(string(text), "format 5\n") {
 		t.Errorf("%s %v", text, err)
 	}
 	n.abandon()
 
-	o := &opened{t: t, clock: clock.NewManual(n.clock.Now()), opt: Options{Dir: n.dir, Clock: n.clock, NoPurge: true, noCheckpoints: true}}
+	o := &opened{t: t, clock: clock.NewManual(n.clock.Now()), opt: Options{FS: n.opt.FS, Dir: n.dir, Clock: n.clock, NoPurge: true, noCheckpoints: true}}
 	o.start()
 	if body, ok := o.get("0", "a"); !ok || body.Body != "1" || o.Position().Index != 0 {
 		t.Errorf("a is %+v, the position %+v", body, o.Position())
 	}
 	o.put("0", "alone", "{}", 0)
-	if tail, err := ReadReplica(n.dir); err != nil || tail.Index != 0 || tail.State != nil {
+	if tail, err := ReadReplica(n.opt.FS, n.dir); err != nil || tail.Index != 0 || tail.State != nil {
 		t.Errorf("opened alone the folder is at %+v: %v", tail, err)
 	}
 	o.stop()
-	if tail, err := ReadReplica(n.dir); err != nil || tail.Index != 0 || tail.State != nil {
+	if tail, err := ReadReplica(n.opt.FS, n.dir); err != nil || tail.Index != 0 || tail.State != nil {
 		t.Errorf("closed alone the folder is at %+v: %v", tail, err)
 	}
 	n.open()
@@ -583,24 +592,25 @@ func TestFolderOfANode(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
-	if tail, err := ReadReplica(backup); err != nil || tail.Position != again.last() {
+	if tail, err := ReadReplica(n.opt.FS, backup); err != nil || tail.Position != again.last() {
 		t.Errorf("the new cluster is at %+v: %v", tail, err)
 	}
 }
 
 // TestSingleFolderJoins: the folder of a single node founds a cluster at the time that it has promised.
 func TestSingleFolderJoins(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.putFor("0", "a", 5)
 	o.clock.Advance(3 * time.Second)
 	o.lives("0", "a") // a reply shows the time
-	dir := t.TempDir()
+	dir := newDir(o.opt.FS)
 	if err := o.Backup(filepath.Join(dir, "b")); err != nil {
 		t.Fatal(err)
 	}
 	log := newFakeLog()
 	n := &node{t: t, log: log, clock: clock.NewManual(1), dir: filepath.Join(dir, "b")} // a clock that is behind by years
-	n.opt = Options{Dir: n.dir, Clock: n.clock, NoPurge: true, noCheckpoints: true, noSweeps: true}
+	n.opt = Options{FS: o.opt.FS, Dir: n.dir, Clock: n.clock, NoPurge: true, noCheckpoints: true, noSweeps: true}
 	n.open()
 	if n.Position().Index != 0 || n.Now() < epoch+3000 {
 		t.Errorf("it opens at %+v, at %d", n.Position(), n.Now())
@@ -620,6 +630,7 @@ func TestSingleFolderJoins(t *testing.T) {
 
 // TestScrubOfANode: a damaged journal is replaced on a follower without a commit of its own, and on a leader through the log.
 func TestScrubOfANode(t *testing.T) {
+	t.Parallel()
 	for _, leads := range []bool{true, false} {
 		log := newFakeLog()
 		n := newNode(t, log)
@@ -631,12 +642,12 @@ func TestScrubOfANode(t *testing.T) {
 		at := n.Position()
 		files := n.journal.Files()
 		path := files[len(files)-1].Path
-		text, err := os.ReadFile(path)
+		text, err := vfs.ReadFile(n.opt.FS, path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		text[len(text)/2] ^= 1
-		if err := os.WriteFile(path, text, 0o600); err != nil {
+		if err := writeFile(n.opt.FS, path, text); err != nil {
 			t.Fatal(err)
 		}
 		if err := n.storage.Scrub.Scrub(nil); err != nil {
@@ -660,6 +671,7 @@ func TestScrubOfANode(t *testing.T) {
 
 // TestThrottleOfALeader: what waits is bounded without a majority too.
 func TestThrottleOfALeader(t *testing.T) {
+	t.Parallel()
 	const mostReplicated = 4 << 20
 	log := newFakeLog()
 	n := newNode(t, log)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -13,20 +12,19 @@ import (
 	"mayfly/expiry"
 	"mayfly/keyspace/repair"
 	"mayfly/keyspace/replica"
+	"mayfly/test/drill"
+	"mayfly/vfs/vfstest"
 )
 
 // TestPowerCutOfANode cuts the power of a leader and of a follower at each fsync, while clients write, change rules and drop
 // containers, deaths are logged, the majority comes and goes, and others make checkpoints, compact and purge. Each image of the
 // disk is at one position of the log, no earlier than the durable one, and has exactly what the log has up to there.
 func TestPowerCutOfANode(t *testing.T) {
-	seed := *powerSeed
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
-	t.Logf("seed %d", seed)
-	recordFsyncs(t)
+	t.Parallel()
 	for name, leads := range map[string]bool{"leader": true, "follower": false} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			seed := drill.Seed(t)
 			d := &nodeDrill{t: t, log: newFakeLog(), r: rand.New(rand.NewPCG(seed, 1)), sums: make(map[uint64]nodeSum), stop: make(chan struct{})}
 			d.run(seed, leads)
 			t.Logf("%d power cuts, %d images up to index %d", d.cuts, d.images, d.log.last().Index)
@@ -40,7 +38,6 @@ type nodeDrill struct {
 	log  *fakeLog
 	r    *rand.Rand // used with the disk's mutex held
 	node *node
-	disk *recordedDisk
 
 	reference *node
 	sums      map[uint64]nodeSum
@@ -68,15 +65,12 @@ func (d *nodeDrill) run(seed uint64, leads bool) {
 		leader = newNode(d.t, log, few)
 		defer leader.abandon()
 	}
-	d.disk = recordDisk(d.t, d.node.dir, nil)
-	defer d.disk.release()
 	d.node.storage.Lock()
 	d.node.storage.Options.Piece = 2
 	d.node.storage.Unlock()
 	leader.lead()
-	d.disk.mu.Lock()
-	d.disk.beforeFsync = d.cut
-	d.disk.mu.Unlock()
+	disk := d.node.opt.FS.(*vfstest.Memory)
+	disk.Look(func(vfstest.Disk) { disk.BeforeSync = d.cut })
 	fails := rand.New(rand.NewPCG(seed, 2))
 	log.set(func() {
 		log.fail = func() error {
@@ -192,40 +186,35 @@ func (d *nodeDrill) disturb(leader *node, r *rand.Rand) {
 }
 
 // cut opens the images that a power cut may leave.
-func (d *nodeDrill) cut() {
+func (d *nodeDrill) cut(disk vfstest.Disk, _ string) error {
 	if d.over() {
-		return
+		return nil
 	}
 	durable := d.node.Durable()
-	d.look(d.disk.least(), durable)
-	d.look(d.disk.some(d.r), durable)
-	d.look(d.disk.now(), durable)
-	if d.cuts++; d.cuts >= *powerCuts {
+	d.look(disk.Least(), durable)
+	d.look(disk.Some(d.r), durable)
+	d.look(disk.Clone(), durable)
+	if d.cuts++; d.cuts >= powerCuts() {
 		close(d.stop)
 	}
+	return nil
 }
 
 // look opens an image.
-func (d *nodeDrill) look(image folderImage, durable uint64) {
+func (d *nodeDrill) look(image *vfstest.Memory, durable uint64) {
 	d.images++
-	dir, err := os.MkdirTemp("", "mayfly-node-")
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	image.write(d.t, dir)
-	tail, err := ReadReplica(dir)
+	tail, err := ReadReplica(image, vfstest.Dir)
 	if err != nil {
 		d.t.Errorf("cut %d: %v", d.cuts, err)
 		return
 	}
 	if d.cuts%10 == 0 {
-		if in, err := repair.Inspect(dir); err != nil || in.State == repair.Damaged {
+		if in, err := repair.Inspect(image, vfstest.Dir); err != nil || in.State == repair.Damaged {
 			d.t.Errorf("cut %d: the folder is damaged: %v %+v", d.cuts, err, in)
 		}
 	}
 	opt := d.node.opt
-	opt.Dir, opt.Replicator = dir, d.log.seat()
+	opt.FS, opt.Replicator = image, d.log.seat()
 	ks, err := Open(opt)
 	if err != nil {
 		d.t.Errorf("cut %d: %v", d.cuts, err)

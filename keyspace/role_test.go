@@ -11,6 +11,7 @@ import (
 
 	"mayfly/expiry/clock"
 	"mayfly/keyspace/replica"
+	"mayfly/vfs/vfstest"
 )
 
 // entryOfLog is an entry of a [fakeLog]: a batch, or the begin of a session.
@@ -132,8 +133,9 @@ type node struct {
 
 // newNode opens the keyspace of a node in a new folder, which the log begins with.
 func newNode(t *testing.T, log *fakeLog, change ...func(*Options)) *node {
-	n := &node{t: t, log: log, clock: clock.NewManual(epoch), dir: t.TempDir()}
-	n.opt = Options{Dir: n.dir, Clock: n.clock, NoPurge: true, noCheckpoints: true, noSweeps: true}
+	fsys := vfstest.NewMemory()
+	n := &node{t: t, log: log, clock: clock.NewManual(epoch), dir: vfstest.Dir}
+	n.opt = Options{FS: fsys, Dir: n.dir, Clock: n.clock, NoPurge: true, noCheckpoints: true, noSweeps: true}
 	for _, f := range change {
 		f(&n.opt)
 	}
@@ -211,6 +213,7 @@ func (n *node) abandon() {
 
 // TestLeaderCommitsByTheLog: a leader's journal has what the log has, and the folder knows its place.
 func TestLeaderCommitsByTheLog(t *testing.T) {
+	t.Parallel()
 	log := newFakeLog()
 	n := newNode(t, log)
 	if n.Leads() || n.Position().Index != 1 || string(n.ReplicaState()) != "members" || n.Durable() != 1 {
@@ -234,7 +237,7 @@ func TestLeaderCommitsByTheLog(t *testing.T) {
 		t.Errorf("%d is durable, not %d: %v", n.Durable(), want.Index, err)
 	}
 	n.abandon()
-	tail, err := ReadReplica(n.dir)
+	tail, err := ReadReplica(n.opt.FS, n.dir)
 	if err != nil || tail.Position != want || string(tail.State) != "others" {
 		t.Errorf("the folder is at %+v: %v", tail, err)
 	}
@@ -248,13 +251,14 @@ func TestLeaderCommitsByTheLog(t *testing.T) {
 	if err := n.Close(); err != nil {
 		t.Error(err)
 	}
-	if tail, err := ReadReplica(n.dir); err != nil || tail.Position != want || string(tail.State) != "others" {
+	if tail, err := ReadReplica(n.opt.FS, n.dir); err != nil || tail.Position != want || string(tail.State) != "others" {
 		t.Errorf("after a checkpoint the folder is at %+v: %v", tail, err)
 	}
 }
 
 // TestNothingUncommittedIsInTheFolder: without a majority the leader's changes stay in memory.
 func TestNothingUncommittedIsInTheFolder(t *testing.T) {
+	t.Parallel()
 	log := newFakeLog()
 	n := newNode(t, log)
 	n.lead()
@@ -272,13 +276,13 @@ func TestNothingUncommittedIsInTheFolder(t *testing.T) {
 		t.Errorf("unsettled %v, at %+v", n.Unsettled(), n.Position())
 	}
 	for name, f := range map[string]func() error{
-		"a checkpoint": n.Save, "a backup": func() error { return n.Backup(t.TempDir() + "/b") },
+		"a checkpoint": n.Save, "a backup": func() error { return n.Backup(newDir(n.opt.FS) + "/b") },
 	} {
 		if err := f(); !errors.Is(err, replica.ErrNoMajority) {
 			t.Errorf("%s without a majority: %v", name, err)
 		}
 	}
-	if tail, err := ReadReplica(n.dir); err != nil || tail.Position != at {
+	if tail, err := ReadReplica(n.opt.FS, n.dir); err != nil || tail.Position != at {
 		t.Errorf("the folder is at %+v: %v", tail, err)
 	}
 	log.set(func() { log.fail = nil })
@@ -312,6 +316,7 @@ func TestNothingUncommittedIsInTheFolder(t *testing.T) {
 
 // TestRetriesProposeOnce: a batch whose fate was not known is not proposed again, and the local journal has it once.
 func TestRetriesProposeOnce(t *testing.T) {
+	t.Parallel()
 	log := newFakeLog()
 	n := newNode(t, log)
 	n.lead()

@@ -10,6 +10,7 @@ import (
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace/memtable"
+	"mayfly/test/drill"
 )
 
 // inside is the state of a keyspace that a rolled back transaction must leave as it was.
@@ -85,7 +86,10 @@ func (s inside) compare(t *testing.T, is inside) {
 // TestRollback rolls random transactions back, with others in between. Everything is as before, in memory and, after the
 // next checkpoint, on disk.
 func TestRollback(t *testing.T) {
-	for seed := range uint64(8) {
+	t.Parallel()
+	first := drill.Seed(t)
+	for n := range drill.Pick[uint64](2, 4, 100) {
+		seed := first + n
 		random := rand.New(rand.NewPCG(seed, 7))
 		o := open(t, func(opt *Options) { opt.Partitions = 3 })
 		names := []string{"a", "b", "c", "d"}
@@ -106,14 +110,14 @@ func TestRollback(t *testing.T) {
 				t.Fatal(err)
 			}
 			if random.IntN(5) == 0 { // as after a kill: nothing of it was journalled
-				left := t.TempDir()
+				left := newDir(o.opt.FS)
 				if err := o.journal.CommitAll(); err != nil {
 					t.Fatal(err)
 				}
 				o.storage.Lock() // no checkpoint removes a journal meanwhile
-				copyFolder(t, o.opt.Dir, left)
+				copyFolder(t, o.opt.FS, o.opt.Dir, left)
 				o.storage.Unlock()
-				ks, err := Open(Options{Dir: left, Clock: clock.NewManual(o.clock.Now()), NoPurge: true})
+				ks, err := Open(Options{FS: o.opt.FS, Dir: left, Clock: clock.NewManual(o.clock.Now()), NoPurge: true})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -214,6 +218,7 @@ func (o *opened) inTx(random *rand.Rand, names []string, n int, end func(*Tx) LS
 // TestRollbackOfDeaths: an item that has died by the transaction's own rule lives after a rollback. Items dead before
 // stay dead.
 func TestRollbackOfDeaths(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.policy("c", expiry.Forever)
 	o.put("c", "old", "{}", expiry.Inherit)
@@ -241,6 +246,7 @@ func TestRollbackOfDeaths(t *testing.T) {
 
 // TestRollbackUsesVersionsUp: the versions of a rolled back transaction are not reused.
 func TestRollbackUsesVersionsUp(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.put("0", "a", "{}", expiry.Inherit)
 	var tx Tx
@@ -255,6 +261,7 @@ func TestRollbackUsesVersionsUp(t *testing.T) {
 // TestFoundDeadAfterWrite: in a container that is off, a transaction overwrites an item with an end that has passed. Then
 // it switches TTL on and finds the item dead. The overwritten item must not exist after a kill.
 func TestFoundDeadAfterWrite(t *testing.T) {
+	t.Parallel()
 	for name, find := range map[string]func(*Tx, *Container){
 		"get":   func(tx *Tx, c *Container) { tx.Get(c, "id") },
 		"count": func(tx *Tx, c *Container) { tx.Count(c) },
@@ -269,11 +276,11 @@ func TestFoundDeadAfterWrite(t *testing.T) {
 				tx.SetPolicy(c, expiry.Forever, expiry.Strict)
 				find(tx, c)
 			})
-			left := t.TempDir()
+			left := newDir(o.opt.FS)
 			o.storage.Lock() // no checkpoint removes a journal meanwhile
-			copyFolder(t, o.opt.Dir, left)
+			copyFolder(t, o.opt.FS, o.opt.Dir, left)
 			o.storage.Unlock()
-			ks, err := Open(Options{Dir: left, Clock: clock.NewManual(o.clock.Now()), NoPurge: true})
+			ks, err := Open(Options{FS: o.opt.FS, Dir: left, Clock: clock.NewManual(o.clock.Now()), NoPurge: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -288,6 +295,7 @@ func TestFoundDeadAfterWrite(t *testing.T) {
 
 // TestRollbackOfADropSetsTimers: the tables of a container with a log have timers again when its drop is taken back.
 func TestRollbackOfADropSetsTimers(t *testing.T) {
+	t.Parallel()
 	for _, window := range []int64{0, 60} {
 		o := open(t)
 		if err := o.SetUndoWindow(window); err != nil {

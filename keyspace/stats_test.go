@@ -12,6 +12,7 @@ import (
 
 // TestAllStats compares AllStats with the figures of each container: those in which something lives, no others.
 func TestAllStats(t *testing.T) {
+	t.Parallel()
 	for _, partitions := range []int{1, 16} {
 		o := open(t, func(opt *Options) { opt.Partitions = partitions })
 		make := func(name string, ttl expiry.TTL) {

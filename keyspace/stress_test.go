@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mayfly/expiry"
+	"mayfly/test/drill"
 )
 
 // TestStress runs all operations on the same ids in many goroutines while the clock moves. It compares every result with
@@ -17,13 +18,10 @@ import (
 //
 // After each round the whole keyspace is compared with the model, and it is opened again.
 func TestStress(t *testing.T) {
+	t.Parallel()
 	const workers, rounds = 12, 3
-	operations := 1200
-	if testing.Short() {
-		operations = 300
-	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	operations := drill.Pick(100, 300, 5000)
+	seed := drill.Seed(t)
 	s := newStress(open(t, func(opt *Options) { opt.Partitions = 5 }))
 	for round := range rounds {
 		done := s.background()
@@ -502,6 +500,7 @@ func (w *worker) emptyBrief() {
 // TestRandomWhileOthersWrite: while an item lives there is a random item, even if most counted items are deleted before
 // the draw. The LSN covers the drawn item, even if it was written after the count.
 func TestRandomWhileOthersWrite(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.put(steady, residentID(0), "resident", expiry.Inherit)
 	var ids []string

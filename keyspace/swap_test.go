@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mayfly/expiry"
+	"mayfly/test/drill"
 )
 
 func (o *opened) swap(a, b string) {
@@ -15,6 +16,7 @@ func (o *opened) swap(a, b string) {
 }
 
 func TestSwap(t *testing.T) {
+	t.Parallel()
 	for _, stored := range []bool{false, true} { // in the stores already, or in the journal only
 		t.Run(fmt.Sprint("stored ", stored), func(t *testing.T) {
 			o := open(t)
@@ -63,6 +65,7 @@ func TestSwap(t *testing.T) {
 
 // TestSwapKeepsTheDeadDead: items that have died under one default stay dead under the other's, purged or not.
 func TestSwapKeepsTheDeadDead(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.policy("brief", 10)
 	o.policy("lasting", expiry.Forever)
@@ -90,6 +93,7 @@ func TestSwapKeepsTheDeadDead(t *testing.T) {
 }
 
 func TestSwapWithItself(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.put("0", "k", "{}", expiry.Inherit)
 	o.swap("0", "0")
@@ -100,6 +104,7 @@ func TestSwapWithItself(t *testing.T) {
 
 // TestSwapAndWatch: a swap changes a watched id if the item lives on either side, as in Redis.
 func TestSwapAndWatch(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		before  func(o *opened)
@@ -141,7 +146,10 @@ func TestSwapAndWatch(t *testing.T) {
 // TestSwapModel compares random histories of two containers that are swapped with a model that removes items the moment
 // they die.
 func TestSwapModel(t *testing.T) {
-	for seed := range uint64(15) {
+	t.Parallel()
+	first := drill.Seed(t)
+	for n := range drill.Pick[uint64](3, 6, 300) {
+		seed := first + n
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { playSwaps(t, rand.New(rand.NewPCG(seed, 5))) })
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 // TestThrottle: while much waits to be committed, Throttle commits; otherwise it does nothing.
 func TestThrottle(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	// No checkpoint commits meanwhile.
 	o.stopBackground()
@@ -30,6 +31,7 @@ func TestThrottle(t *testing.T) {
 
 // TestHaltWhileATransactionRuns: Halt keeps all writes although a transaction runs and never ends.
 func TestHaltWhileATransactionRuns(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	var tx, running Tx
 	o.BeginKey(&tx, "k")

@@ -25,6 +25,7 @@ func (o *opened) touch(container, id string, own int64) {
 // TestTouchJournalsNoBody: a write that leaves a large body as it is costs some bytes, in the journal and in memory. It
 // counts after a kill, after a checkpoint, and after a compaction that came before one.
 func TestTouchJournalsNoBody(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	const touches, most = 20, 500 // bytes each
 	body := strings.Repeat("x", 1<<20)
@@ -63,9 +64,9 @@ func TestTouchJournalsNoBody(t *testing.T) {
 		if err := o.journal.CommitAll(); err != nil {
 			t.Fatal(err)
 		}
-		dir := t.TempDir()
+		dir := newDir(o.opt.FS)
 		o.storage.Lock()
-		copyFolder(t, o.opt.Dir, dir)
+		copyFolder(t, o.opt.FS, o.opt.Dir, dir)
 		o.storage.Unlock()
 		opt := o.opt
 		opt.Dir = dir
@@ -95,6 +96,7 @@ func (o *opened) compactAll() {
 
 // TestTouchWithinOneTransaction: what a transaction journals of an item that it both writes and touches.
 func TestTouchWithinOneTransaction(t *testing.T) {
+	t.Parallel()
 	large, other := strings.Repeat("x", 1<<20), strings.Repeat("y", 1<<20)
 	touch := func(tx *Tx, c *Container) {
 		if it, ok := tx.Get(c, "k"); ok {
@@ -144,6 +146,7 @@ func TestTouchWithinOneTransaction(t *testing.T) {
 
 // TestPreparedBodies: a prepared body is stored as it was, and forgotten with the transaction.
 func TestPreparedBodies(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	buffer := []byte(strings.Repeat("x", 1<<20)) // as that of a connection
 	text := string(buffer)

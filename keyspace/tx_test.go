@@ -12,9 +12,11 @@ import (
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace/record"
+	"mayfly/test/drill"
 )
 
 func TestPutGetDelete(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	first := o.put("0", "a", `{"n":1}`, expiry.Inherit)
 	if it, ok := o.get("0", "a"); !ok || it != first || it.Body != `{"n":1}` || it.TS != epoch {
@@ -36,6 +38,7 @@ func TestPutGetDelete(t *testing.T) {
 // TestTransactionNeedsLocks: a transaction panics at an item of a partition that it has not locked, whatever it has
 // locked before.
 func TestTransactionNeedsLocks(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	const a = "a"
 	b := ""
@@ -83,6 +86,7 @@ func TestTransactionNeedsLocks(t *testing.T) {
 }
 
 func TestStoredValuesAreCopied(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	buffer := []byte("id-and-body")
 	o.put("0", record.View(buffer[:2]), record.View(buffer[7:]), expiry.Inherit)
@@ -93,6 +97,7 @@ func TestStoredValuesAreCopied(t *testing.T) {
 }
 
 func TestCountOmitsTheDead(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.policy("c", 10)
 	o.putFor("c", "own", 5)
@@ -110,6 +115,7 @@ func TestCountOmitsTheDead(t *testing.T) {
 }
 
 func TestNewDefaultAppliesAtOnce(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.policy("c", expiry.Forever)
 	o.put("c", "old", "{}", expiry.Inherit)
@@ -133,6 +139,7 @@ func TestNewDefaultAppliesAtOnce(t *testing.T) {
 // TestDropLeavesTheStores: the next checkpoint deletes a dropped container's items from the stores, also those that the
 // last one has captured.
 func TestDropLeavesTheStores(t *testing.T) {
+	t.Parallel()
 	o := open(t, func(opt *Options) { opt.Partitions = 2 })
 	fill := func(name string) {
 		o.policy(name, expiry.Forever)
@@ -162,13 +169,14 @@ func TestDropLeavesTheStores(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range o.partitions {
-		if got := storedItems(t, o.storage.Store(p.Number)); len(got) > 0 {
+		if got := storedItems(t, o.opt.FS, o.storage.Store(p.Number)); len(got) > 0 {
 			t.Errorf("partition %d holds %v", p.Number, got)
 		}
 	}
 }
 
 func TestDropAndFlush(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	o.policy("c", 60)
 	for i := range 100 {
@@ -197,7 +205,10 @@ func TestDropAndFlush(t *testing.T) {
 }
 
 func TestScanVisitsEachOnce(t *testing.T) {
-	for seed := range uint64(20) {
+	t.Parallel()
+	first := drill.Seed(t)
+	for n := range drill.Pick[uint64](4, 8, 400) {
+		seed := first + n
 		o := open(t, func(opt *Options) { opt.Partitions = 4 })
 		r := rand.New(rand.NewPCG(seed, 1))
 		resident := make(map[string]int)
@@ -240,6 +251,7 @@ func TestScanVisitsEachOnce(t *testing.T) {
 }
 
 func TestRandom(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	draw := func() (id string, ok bool) {
 		var tx Tx
@@ -274,7 +286,10 @@ func TestRandom(t *testing.T) {
 // TestAgainstModel compares random histories with a naive model of the rules in docs/ttl.md. The model remembers
 // everything and knows of each item whether it has ever been dead.
 func TestAgainstModel(t *testing.T) {
-	for seed := range uint64(30) {
+	t.Parallel()
+	first := drill.Seed(t)
+	for n := range drill.Pick[uint64](6, 12, 600) {
+		seed := first + n
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { playAgainstModel(t, seed) })
 	}
 }
@@ -367,6 +382,7 @@ func playAgainstModel(t *testing.T, seed uint64) {
 
 // TestVersionsAreNotReused: a version is never reused, even if nothing is left of its item when the server starts.
 func TestVersionsAreNotReused(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	used := make(map[uint64]bool)
 	for range 3 {
@@ -384,6 +400,7 @@ func TestVersionsAreNotReused(t *testing.T) {
 
 // TestCountAndRandomAreOfOneMoment: an item that moves between partitions is counted once and always drawn.
 func TestCountAndRandomAreOfOneMoment(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	ids := []string{"", ""} // in the first partition and in the last
 	for i := 0; ids[0] == "" || ids[1] == ""; i++ {
@@ -430,6 +447,7 @@ func TestCountAndRandomAreOfOneMoment(t *testing.T) {
 
 // TestChangesHoldTheLastStateOnly: the journal does not get the states of an item within a transaction.
 func TestChangesHoldTheLastStateOnly(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	var tx Tx
 	o.BeginKeys(&tx, []string{"a", "b"})
@@ -452,6 +470,7 @@ func TestChangesHoldTheLastStateOnly(t *testing.T) {
 
 // TestMicros: Micros goes on within a transaction, Now does not. No start is before either.
 func TestMicros(t *testing.T) {
+	t.Parallel()
 	var passed atomic.Int64 // ns
 	clock := clock.SystemReading(0, func() (wall, mono int64) { return epoch*1e6 + passed.Load(), passed.Load() },
 		func(d time.Duration) { passed.Add(int64(d)) })

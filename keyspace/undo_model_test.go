@@ -11,6 +11,7 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/keyspace/undo"
+	"mayfly/test/drill"
 )
 
 // undoModel is a keyspace beside a model of it that keeps every item, and a stack of the changes of each name.
@@ -318,11 +319,10 @@ func (m *undoModel) compare() {
 // TestUndoModel takes random steps with an undo window and compares with a model after each few: rules, flushes, drops,
 // creations, swaps, writes, rollbacks, moves of the clock, restarts, kills, ends of all windows.
 func TestUndoModel(t *testing.T) {
-	runs := 60
-	if testing.Short() {
-		runs = 12
-	}
-	for seed := range uint64(runs) {
+	t.Parallel()
+	first := drill.Seed(t)
+	for n := range drill.Pick[uint64](4, 12, 600) {
+		seed := first + n
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			m := &undoModel{
 				opened: open(t, func(o *Options) { o.Partitions = 2 }), random: rand.New(rand.NewPCG(seed, 11)),

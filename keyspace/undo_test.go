@@ -11,6 +11,7 @@ import (
 // TestWatchOfWhatUndoBringsBack: what an undone rule had killed is written for those who watch it, whenever their watch
 // began. What it had not killed is not.
 func TestWatchOfWhatUndoBringsBack(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	if err := o.SetUndoWindow(100); err != nil {
 		t.Fatal(err)
@@ -53,6 +54,7 @@ func TestWatchOfWhatUndoBringsBack(t *testing.T) {
 
 // Undo keeps no part of the name that it is given: that may be a view of a buffer which is used again.
 func TestUndoCopiesTheName(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	if err := o.SetUndoWindow(100); err != nil {
 		t.Fatal(err)
@@ -82,6 +84,7 @@ func TestUndoCopiesTheName(t *testing.T) {
 // TestFlushOfTheDead: a flush where nothing lives or can live again opens no window, however far the purge is. One of the
 // dead that can come back does.
 func TestFlushOfTheDead(t *testing.T) {
+	t.Parallel()
 	for _, purged := range []bool{true, false} {
 		o := open(t)
 		if err := o.SetUndoWindow(100); err != nil {

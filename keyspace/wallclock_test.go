@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mayfly/expiry/clock"
+	"mayfly/vfs/vfstest"
 
 	"github.com/rs/zerolog"
 )
@@ -39,12 +40,13 @@ func (b *lockedBuffer) Reset() {
 // TestClockThatWasSetIsTold: the log tells of a clock that was set forward and back, while a keyspace runs and at the next
 // start, and once only. ClockAhead is by how much.
 func TestClockThatWasSetIsTold(t *testing.T) {
+	t.Parallel()
 	m := &steppedMachine{wall: epoch * int64(time.Millisecond)}
 	var log lockedBuffer
-	dir := t.TempDir()
+	disk := vfstest.NewMemory()
 	start := func() *opened {
 		log.Reset()
-		o := &opened{t: t, opt: Options{Dir: dir, Partitions: 2, NoPurge: true, Clock: clock.SystemReading(0, m.read, m.pass), Log: zerolog.New(&log)}}
+		o := &opened{t: t, opt: Options{FS: disk, Dir: vfstest.Dir, Partitions: 2, NoPurge: true, Clock: clock.SystemReading(0, m.read, m.pass), Log: zerolog.New(&log)}}
 		o.start()
 		return o
 	}

@@ -8,6 +8,7 @@ import (
 )
 
 func TestWatch(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		before  func(o *opened)
@@ -65,6 +66,7 @@ func TestWatch(t *testing.T) {
 
 // TestWatchCoversTheChange: the LSN of a transaction that finds a watched item changed covers the change.
 func TestWatchCoversTheChange(t *testing.T) {
+	t.Parallel()
 	o := open(t)
 	var w Watcher
 	var tx Tx

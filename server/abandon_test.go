@@ -4,21 +4,18 @@ import (
 	"crypto/tls"
 	"fmt"
 	"testing"
-	"time"
 
 	"mayfly/commands"
 )
 
 // endlessEngine has a command that ends only when it is abandoned.
-func endlessEngine(running, ended chan struct{}) *fakeEngine {
+func endlessEngine(t testing.TB, running, ended chan struct{}) *fakeEngine {
 	e := newFakeEngine()
 	e.slow = "ENDLESS"
 	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
 		"ENDLESS": func(s *commands.Session, _ []string) commands.Reply {
 			close(running)
-			for !s.Abandoned() {
-				time.Sleep(time.Millisecond)
-			}
+			eventually(t, "it is abandoned", s.Abandoned)
 			close(ended)
 			return commands.OK
 		},
@@ -28,10 +25,12 @@ func endlessEngine(running, ended chan struct{}) *fakeEngine {
 
 // A command learns that its client has left, whether or not the client had sent more.
 func TestAbandonedByClient(t *testing.T) {
+	t.Parallel()
 	for _, secure := range []bool{false, true} {
 		t.Run(fmt.Sprint("TLS ", secure), func(t *testing.T) {
+			t.Parallel()
 			running, ended := make(chan struct{}), make(chan struct{})
-			e := endlessEngine(running, ended)
+			e := endlessEngine(t, running, ended)
 			var s *Server
 			var c *client
 			if secure {
@@ -57,6 +56,7 @@ func TestAbandonedByClient(t *testing.T) {
 
 // A command learns that it was killed, and that the server stops.
 func TestAbandonedByServer(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(*testing.T, *Server){
 		"CLIENT KILL": func(_ *testing.T, s *Server) { s.Disconnect(func(*commands.Session) bool { return true }) },
 		"stop": func(t *testing.T, s *Server) {
@@ -66,9 +66,10 @@ func TestAbandonedByServer(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			running, ended := make(chan struct{}), make(chan struct{})
 			s := newTestServer(t)
-			c := dial(t, s.run(t, endlessEngine(running, ended), nil))
+			c := dial(t, s.run(t, endlessEngine(t, running, ended), nil))
 			c.send("ENDLESS\r\n")
 			<-running
 			end(t, s)

@@ -4,6 +4,7 @@ import "testing"
 
 // CONFIG SET changes the limit on the memory of all clients, also by the share that it is of maxmemory.
 func TestClientMemoryLimit(t *testing.T) {
+	t.Parallel()
 	s := newTestServer(t, "--maxmemory-clients", "5%")
 	for _, tt := range []struct {
 		option, value string

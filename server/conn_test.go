@@ -10,9 +10,11 @@ import (
 
 	"mayfly/commands"
 	"mayfly/keyspace"
+	"mayfly/server/config"
 )
 
 func TestConversation(t *testing.T) {
+	t.Parallel()
 	s := newTestServer(t)
 	c := dial(t, s.run(t, newFakeEngine(), nil))
 	c.send(command("PING"))
@@ -31,6 +33,7 @@ func TestConversation(t *testing.T) {
 
 // A pipeline is committed once and costs one write.
 func TestPipelineCommitsOnce(t *testing.T) {
+	t.Parallel()
 	e := newFakeEngine()
 	c := dial(t, newTestServer(t).run(t, e, nil))
 	c.send(strings.Repeat(command("SET", "k", "v"), 100))
@@ -41,6 +44,7 @@ func TestPipelineCommitsOnce(t *testing.T) {
 }
 
 func TestPipelineLongerThanAnyBuffer(t *testing.T) {
+	t.Parallel()
 	const n = 100_000
 	c := dial(t, newTestServer(t).run(t, newFakeEngine(), nil))
 	go c.send(strings.Repeat(command("ECHO", "0123456789"), n))
@@ -51,6 +55,7 @@ func TestPipelineLongerThanAnyBuffer(t *testing.T) {
 
 // Replies to writes that are not committed become errors. The other replies of the pipeline stay.
 func TestFailedCommit(t *testing.T) {
+	t.Parallel()
 	e := newFakeEngine()
 	e.wait = func(lsn keyspace.LSN) error {
 		if lsn > 1 {
@@ -69,6 +74,7 @@ func TestFailedCommit(t *testing.T) {
 }
 
 func TestQuitDropsTheRest(t *testing.T) {
+	t.Parallel()
 	e := newFakeEngine()
 	c := dial(t, newTestServer(t).run(t, e, nil))
 	c.send(command("PING") + command("QUIT") + command("SET", "a", "1") + "PING\r\n")
@@ -82,6 +88,7 @@ func TestQuitDropsTheRest(t *testing.T) {
 // Commands before a violation of the protocol are answered, then the violation. Then the connection ends, even if
 // the client goes on sending.
 func TestProtocolError(t *testing.T) {
+	t.Parallel()
 	c := dial(t, newTestServer(t).run(t, newFakeEngine(), nil))
 	c.send(command("PING") + "*1\r\n$-1\r\n" + strings.Repeat("x", 100_000))
 	c.expect("+PONG\r\n-ERR Protocol error: invalid bulk length\r\n")
@@ -89,6 +96,7 @@ func TestProtocolError(t *testing.T) {
 }
 
 func TestUnauthenticatedLimits(t *testing.T) {
+	t.Parallel()
 	address := newTestServer(t, "--requirepass", "secret").run(t, newFakeEngine(), nil)
 	many := command("ECHO", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10")
 	c := dial(t, address)
@@ -106,6 +114,7 @@ func TestUnauthenticatedLimits(t *testing.T) {
 }
 
 func TestLargeReplies(t *testing.T) {
+	t.Parallel()
 	value := strings.Repeat("0123456789abcdef", 1<<16) // 1 MiB
 	e := newFakeEngine()
 	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
@@ -130,16 +139,20 @@ func TestLargeReplies(t *testing.T) {
 	c.expect(fmt.Sprintf("%%2\r\n$4\r\ntext\r\n=%d\r\ntxt:%s\r\n$4\r\nlist\r\n*3\r\n%s:1\r\n_\r\n", len(value)+4, value, bulk))
 }
 
+// A client that is idle for too long is disconnected, before its first command and after it.
 func TestIdleClientsAreDisconnected(t *testing.T) {
-	s := impatientServer(t, 2*time.Second) // time enough for a PING on a busy machine
-	c := dial(t, s.run(t, newFakeEngine(), nil))
-	c.send("PING\r\n")
-	c.expect("+PONG\r\n")
-	c.expectEnd()
+	t.Parallel()
+	s := newServerWith(t, func(s *config.Settings) { s.Timeout = 20 * time.Millisecond })
+	address := s.run(t, newFakeEngine(), nil)
+	dial(t, address).expectEnd()
+	eventually(t, "a client is served before it is idle for too long", func() bool {
+		return answer(t, address, "PING\r\n") == "+PONG\r\n"
+	})
 }
 
 // A new timeout applies also to clients that are idle when it is set.
 func TestNewTimeoutOfIdleClients(t *testing.T) {
+	t.Parallel()
 	s := newTestServer(t)
 	c := dial(t, s.run(t, newFakeEngine(), nil))
 	c.send("PING\r\n")
@@ -151,6 +164,7 @@ func TestNewTimeoutOfIdleClients(t *testing.T) {
 // Stop lets a running command finish and its reply leave, drops commands that have not begun, and closes idle
 // connections at once.
 func TestStop(t *testing.T) {
+	t.Parallel()
 	e := newFakeEngine()
 	e.slow = "SLOW"
 	running, finish := make(chan struct{}), make(chan struct{})
@@ -190,6 +204,7 @@ func TestStop(t *testing.T) {
 
 // A client that does not take its replies delays the stop no longer than the context allows.
 func TestStopDisconnects(t *testing.T) {
+	t.Parallel()
 	e := newFakeEngine()
 	value := strings.Repeat("x", 64<<20)
 	running := make(chan struct{})
@@ -212,6 +227,7 @@ func TestStopDisconnects(t *testing.T) {
 
 // A panic in the server costs one connection, not the process.
 func TestPanicCostsOneConnection(t *testing.T) {
+	t.Parallel()
 	e := newFakeEngine()
 	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
 		"PANIC": func(*commands.Session, []string) commands.Reply { panic("on purpose") },

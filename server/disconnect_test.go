@@ -7,6 +7,7 @@ import (
 )
 
 func TestDisconnect(t *testing.T) {
+	t.Parallel()
 	s := newTestServer(t)
 	e := newFakeEngine()
 	address := s.run(t, e, nil)
@@ -29,6 +30,7 @@ func TestDisconnect(t *testing.T) {
 
 // After a client is disconnected while one of its commands runs, its next commands do not run.
 func TestDisconnectDropsThePipeline(t *testing.T) {
+	t.Parallel()
 	s := newTestServer(t)
 	e := newFakeEngine()
 	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
@@ -50,6 +52,7 @@ func TestDisconnectDropsThePipeline(t *testing.T) {
 }
 
 func TestDisconnectTLS(t *testing.T) {
+	t.Parallel()
 	s, address, known := secureServer(t, "yes")
 	c := dialTLS(t, address, known)
 	c.send("PING\r\n")

@@ -4,10 +4,13 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,6 +27,15 @@ import (
 
 // testTimeout is how long a test waits for what should happen at once.
 const testTimeout = 30 * time.Second
+
+// TestMain lets many tests run side by side: most of them wait. A limit that is asked for stays.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if flag.Lookup("test.parallel").Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
+		_ = flag.Set("test.parallel", "16")
+	}
+	m.Run()
+}
 
 // fakeEngine is an executor with a few commands. A test may add others and decide about commits. Only SET needs a
 // commit.
@@ -153,6 +165,12 @@ const threadsVariable = "TEST_IO_THREADS"
 // newTestServer makes a server with options as on the command line.
 func newTestServer(t testing.TB, options ...string) *Server {
 	t.Helper()
+	return newServerWith(t, func(*config.Settings) {}, options...)
+}
+
+// newServerWith makes a server with settings that no option can say.
+func newServerWith(t testing.TB, change func(*config.Settings), options ...string) *Server {
+	t.Helper()
 	first := []string{"--dir", t.TempDir()}
 	if n := os.Getenv(threadsVariable); n != "" {
 		first = append(first, "--io-threads", n)
@@ -161,17 +179,9 @@ func newTestServer(t testing.TB, options ...string) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(c, zerolog.Nop())
-}
-
-// impatientServer makes a server that closes idle clients after less time than CONFIG SET can say.
-func impatientServer(t testing.TB, timeout time.Duration) *Server {
-	t.Helper()
-	s := newTestServer(t)
-	settings := *s.Settings()
-	settings.Timeout = timeout
-	s.Config = config.New(&settings)
-	return s
+	settings := *c.Settings()
+	change(&settings)
+	return New(config.New(&settings), zerolog.Nop())
 }
 
 // run makes a server serve on a free port of the loopback interface until the test ends. It returns the address.
@@ -254,6 +264,14 @@ func (c *client) expectEnd() {
 	rest, err := io.ReadAll(c.r)
 	if err != nil || len(rest) > 0 {
 		c.t.Fatalf("instead of the end came %.200q, error %v", rest, err)
+	}
+}
+
+// expectGone expects the server to end the connection, in order or not.
+func (c *client) expectGone() {
+	c.t.Helper()
+	if _, err := io.ReadAll(c.r); errors.Is(err, os.ErrDeadlineExceeded) {
+		c.t.Fatal("the connection is still there")
 	}
 }
 

@@ -28,6 +28,7 @@ func (l *sharedLog) String() string {
 
 // A browser or curl on the port gets one answer in HTTP that explains, and the log does not call it an attack.
 func TestHTTPRequest(t *testing.T) {
+	t.Parallel()
 	s := newTestServer(t)
 	log := new(sharedLog)
 	s.log = zerolog.New(log)

@@ -14,11 +14,13 @@ import (
 
 	"mayfly/commands"
 	"mayfly/server/config"
+	"mayfly/test/drill"
 )
 
 // Good and bad framing gets the same answer, to the byte, as from Redis. The comment of resp.Guard names the
 // exceptions.
 func TestFramingLikeRedis(t *testing.T) {
+	t.Parallel()
 	redis := startRedis(t)
 	e := newFakeEngine()
 	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
@@ -57,6 +59,7 @@ func TestFramingLikeRedis(t *testing.T) {
 // TestRedisOptionsAreKnown asks a real Redis for its options. A config file may name each of them: it is an
 // option, ignored, or refused for a reason.
 func TestRedisOptionsAreKnown(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "redis.conf")
 	redis := dial(t, startRedis(t))
 	defer redis.Close()
@@ -105,6 +108,7 @@ func answer(t *testing.T, address, text string) string {
 // in CI it fails.
 func startRedis(t *testing.T) string {
 	t.Helper()
+	drill.Slow(t)
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
 		if os.Getenv("CI") == "true" {
@@ -112,14 +116,14 @@ func startRedis(t *testing.T) string {
 		}
 		t.Skip("SKIPPED: redis-server is not installed, so Redis' own replies were NOT compared")
 	}
-	port := strconv.Itoa(freePort(t))
-	cmd := exec.Command(path, "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir())
+	host := ownHost(t)
+	cmd := exec.Command(path, "--port", strconv.Itoa(port), "--bind", host, "--save", "", "--dir", t.TempDir())
 	must(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // it has been killed
 	})
-	address := "127.0.0.1:" + port
+	address := fmt.Sprint(host, ":", port)
 	eventually(t, "redis-server answers", func() bool {
 		nc, err := net.Dial("tcp", address)
 		if err == nil {

@@ -59,6 +59,21 @@ func listen(s *config.Settings) (_ map[net.Listener]*tls.Config, err error) {
 	return open, nil
 }
 
+// portsOf returns the TCP ports of listeners without and with TLS, 0 for none.
+func portsOf(open map[net.Listener]*tls.Config) (port, tlsPort int) {
+	for ln, secret := range open {
+		tcp, ok := ln.Addr().(*net.TCPAddr)
+		switch {
+		case !ok: // a unix socket
+		case secret != nil:
+			tlsPort = tcp.Port
+		default:
+			port = tcp.Port
+		}
+	}
+	return port, tlsPort
+}
+
 // advisePort adds to an error what to do about a port that is in use. option is the port's.
 func advisePort(err error, option string) error {
 	if errors.Is(err, syscall.EADDRINUSE) {

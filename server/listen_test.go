@@ -20,41 +20,49 @@ import (
 	"mayfly/server/listener"
 )
 
-// freePort is an unused port of the loopback interface. It is below those from which connections are made: no other process gets it
-// before it is used. The tests of other packages have other ranges.
-func freePort(t testing.TB) int {
+// ownHost is an address of the loopback interface for one test alone: all its ports are free. It belongs to the one who
+// listens on the port discard.
+func ownHost(t testing.TB) string {
 	t.Helper()
 	for range 100 {
-		ln, err := net.Listen("tcp4", fmt.Sprint("127.0.0.1:", 28_000+rand.IntN(4_000)))
-		if err != nil {
-			continue
+		host := fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
+		if ln, err := net.Listen("tcp4", net.JoinHostPort(host, discard)); err == nil {
+			t.Cleanup(func() { _ = ln.Close() })
+			return host
 		}
-		defer listener.Close([]net.Listener{ln})
-		return ln.Addr().(*net.TCPAddr).Port
 	}
-	t.Fatal("no port is free")
-	return 0
+	t.Fatal("no address is free")
+	return ""
 }
 
+// Ports of a host that a test has to itself.
+const (
+	port       = 6379
+	securePort = 6380
+	otherPort  = 6381
+	discard    = "6382"
+)
+
 func TestListen(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s")
-	port := strconv.Itoa(freePort(t))
+	host := ownHost(t)
+	address, secret := fmt.Sprint(host, ":", port), fmt.Sprint(host, ":", securePort)
 	a := newAuthority(t)
 	a.sign("server", &x509.Certificate{})
-	secret := strconv.Itoa(freePort(t))
-	s := newTestServer(t, "--port", port, "--bind", "127.0.0.1", "--unixsocket", path,
-		"--tls-port", secret, "--tls-cert-file", a.file("server.crt"), "--tls-key-file", a.file("server.key"), "--tls-auth-clients", "no")
+	s := newTestServer(t, "--port", strconv.Itoa(port), "--bind", host, "--unixsocket", path,
+		"--tls-port", strconv.Itoa(securePort), "--tls-cert-file", a.file("server.crt"), "--tls-key-file", a.file("server.key"), "--tls-auth-clients", "no")
 	listeners, err := listen(s.Settings())
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.serve(newFakeEngine(), listeners)
-	for _, want := range []string{"tcp 127.0.0.1:" + port, "tcp 127.0.0.1:" + secret, "unix " + path} {
+	for _, want := range []string{"tcp " + address, "tcp " + secret, "unix " + path} {
 		if !slices.Contains(s.Addresses(), want) {
 			t.Errorf("does not listen on %s but on %v", want, s.Addresses())
 		}
 	}
-	hello := dialTLS(t, "127.0.0.1:"+secret, &tls.Config{InsecureSkipVerify: true})
+	hello := dialTLS(t, secret, &tls.Config{InsecureSkipVerify: true})
 	hello.send("QUIT\r\n")
 	hello.expect("+OK\r\n")
 	hello.expectEnd()
@@ -77,6 +85,7 @@ func TestListen(t *testing.T) {
 }
 
 func TestMaxClients(t *testing.T) {
+	t.Parallel()
 	s := newTestServer(t, "--maxclients", "2")
 	address := s.run(t, newFakeEngine(), nil)
 	a, b := dial(t, address), dial(t, address)
@@ -114,6 +123,7 @@ func (l foreigners) Accept() (net.Conn, error) {
 }
 
 func TestProtectedMode(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		options []string
 		denied  bool
@@ -123,7 +133,7 @@ func TestProtectedMode(t *testing.T) {
 		{[]string{"--requirepass", "secret"}, false},
 	} {
 		s := newTestServer(t, c.options...)
-		list, err := listener.TCP([]string{"127.0.0.1"}, freePort(t), 0)
+		list, err := listener.TCP([]string{ownHost(t)}, port, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,6 +160,7 @@ func TestProtectedMode(t *testing.T) {
 }
 
 func TestIsLocal(t *testing.T) {
+	t.Parallel()
 	for ip, want := range map[string]bool{
 		"127.0.0.1": true, "127.9.9.9": true, "::1": true, "::ffff:127.0.0.1": true,
 		"192.0.2.1": false, "10.0.0.1": false, "2001:db8::1": false, "0.0.0.0": false,
@@ -161,6 +172,7 @@ func TestIsLocal(t *testing.T) {
 }
 
 func TestKeepAlive(t *testing.T) {
+	t.Parallel()
 	s := newTestServer(t, "--tcp-keepalive", "120")
 	c := dial(t, s.run(t, newFakeEngine(), nil))
 	c.send("PING\r\n")
@@ -207,6 +219,7 @@ func (l *exhausted) Close() error {
 func (l *exhausted) Addr() net.Addr { return &net.TCPAddr{} }
 
 func TestSpareFileRefuses(t *testing.T) {
+	t.Parallel()
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

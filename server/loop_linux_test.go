@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -19,26 +20,31 @@ import (
 	"mayfly/keyspace"
 	"mayfly/server/descriptor"
 	"mayfly/server/resp"
+	"mayfly/test/drill"
 
 	"golang.org/x/sys/unix"
 )
 
 // All other tests of this package serve their clients in a loop, the default. This one runs them again with a
-// goroutine for every client, and with several loops.
+// goroutine for every client, and with several loops: in their quick form, or as drills.
 func TestOtherIOThreads(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it runs all other tests twice")
-	}
+	t.Parallel()
+	drill.Slow(t)
 	if os.Getenv(threadsVariable) != "" {
 		t.Skip("only in the outermost run")
 	}
+	form := "-test.short"
+	if drill.On() {
+		form = "-drill"
+	}
 	for _, n := range []string{"0", "3"} {
 		t.Run(n, func(t *testing.T) {
+			t.Parallel()
 			end, ok := t.Deadline()
 			if !ok {
 				end = time.Now().Add(time.Hour)
 			}
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^Test", fmt.Sprint("-test.timeout=", time.Until(end)*9/10)) // so it says itself what does not end
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^Test", form, fmt.Sprint("-test.timeout=", time.Until(end)*9/10)) // so it says itself what does not end
 			cmd.Env = append(os.Environ(), threadsVariable+"="+n)
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s", err, out)
@@ -61,6 +67,7 @@ func (s *Server) inLoops() (n int) {
 
 // Commands that take long or wait make their connection leave the loop for good. Other commands do not.
 func TestLeavingTheLoop(t *testing.T) {
+	t.Parallel()
 	s, address := realServer(t, "--io-threads", "1")
 	big := strings.Repeat("x", 2*largeReply)
 	for _, c := range []struct {
@@ -120,15 +127,13 @@ func (c *client) expectLater(text string) {
 // A pipeline gets the same replies from a loop and from a goroutine, however it is cut, and wherever in it the
 // connection leaves its loop.
 func TestLoopAndGoroutineAnswerAlike(t *testing.T) {
-	const pipelines = 150
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
-	var requests [pipelines]string
+	t.Parallel()
+	r := drill.Rand(t)
+	requests := make([]string, drill.Pick(15, 40, 1000))
 	for i := range requests {
 		requests[i] = randomPipeline(r)
 	}
-	var want [pipelines]string
+	want := make([]string, len(requests))
 	for _, threads := range []string{"0", "1", "2"} {
 		_, address := realServer(t, "--io-threads", threads)
 		for i, request := range requests {
@@ -209,7 +214,7 @@ func inPieces(t *testing.T, r *rand.Rand, address, request string) string {
 			}
 			request = request[n:]
 			if r.IntN(8) == 0 {
-				time.Sleep(time.Duration(r.IntN(300)) * time.Microsecond)
+				runtime.Gosched() // it may read a piece alone
 			}
 		}
 	}()
@@ -230,7 +235,8 @@ func descriptors(t *testing.T) int {
 
 // Connections come and go in every way, some disconnected by others, and leave no descriptor behind.
 func TestLoopLeavesNoDescriptors(t *testing.T) {
-	const clients, each = 8, 150
+	clients, each := 8, drill.Pick(10, 40, 1000)
+	seed := drill.Seed(t)
 	s, address := realServer(t)
 	first := dial(t, address) // once it is served, the loop has opened what it needs
 	first.send("PING\r\nQUIT\r\n")
@@ -254,7 +260,7 @@ func TestLoopLeavesNoDescriptors(t *testing.T) {
 		"SUBSCRIBE a\r\n", "KEYS *\r\n", "*2\r\n$3\r\nGET", "CLIENT KILL TYPE normal\r\n", "MULTI\r\nSET k v\r\n", "POST /\r\n"}
 	for i := range clients {
 		all.Go(func() {
-			r := rand.New(rand.NewPCG(uint64(i), 0))
+			r := rand.New(rand.NewPCG(seed, uint64(i)))
 			for range each {
 				nc, err := net.Dial("tcp", address)
 				if err != nil {
@@ -275,7 +281,7 @@ func TestLoopLeavesNoDescriptors(t *testing.T) {
 	all.Wait()
 	close(stop)
 	killer.Wait()
-	eventually(t, "all connections are accepted", func() bool { return s.Info().TotalConnections >= clients*each })
+	eventually(t, "all connections are accepted", func() bool { return s.Info().TotalConnections >= int64(clients*each) })
 	eventually(t, "all connections end", func() bool { return s.Info().Connected == 0 })
 	eventually(t, "all descriptors are closed", func() bool { return descriptors(t) <= before })
 }
@@ -283,6 +289,7 @@ func TestLoopLeavesNoDescriptors(t *testing.T) {
 // Clients that do not take their replies, or stop in the middle of a command, do not delay others of their loop, and
 // are disconnected.
 func TestLoopIsNotDelayed(t *testing.T) {
+	t.Parallel()
 	s := newTestServer(t, "--io-threads", "1")
 	s.timeouts.write, s.timeouts.stall = 100*time.Millisecond, 100*time.Millisecond
 	e := newFakeEngine()
@@ -315,6 +322,7 @@ func TestLoopIsNotDelayed(t *testing.T) {
 
 // All clients of a turn are answered after one commit.
 func TestTurnCommitsOnce(t *testing.T) {
+	t.Parallel()
 	const clients = 20
 	e := newFakeEngine()
 	begun, proceed := make(chan struct{}), make(chan struct{})
@@ -328,7 +336,8 @@ func TestTurnCommitsOnce(t *testing.T) {
 			return commands.OK
 		},
 	}
-	address := newTestServer(t, "--io-threads", "1").run(t, e, nil)
+	s := newTestServer(t, "--io-threads", "1")
+	address := s.run(t, e, nil)
 	first := dial(t, address)
 	var others [clients]*client
 	for i := range others {
@@ -341,6 +350,15 @@ func TestTurnCommitsOnce(t *testing.T) {
 	for _, c := range others {
 		c.send(command("SET", "k", "v"))
 	}
+	eventually(t, "all that is sent has arrived", func() bool {
+		n := 0
+		s.each(func(c *conn) {
+			if hasInput(c.fd, 0) { // the loop is busy
+				n++
+			}
+		})
+		return n == clients
+	})
 	close(proceed)
 	for _, c := range others {
 		c.expect("+OK\r\n")
@@ -352,6 +370,7 @@ func TestTurnCommitsOnce(t *testing.T) {
 
 // In a cluster a commit serves also the clients that send while the turn runs, if the turn is short.
 func TestTurnGathers(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		deadline time.Duration
 		want     int
@@ -395,6 +414,7 @@ func TestTurnGathers(t *testing.T) {
 // A commit of the cluster that takes long keeps only those waiting whose replies it covers. What a client has sent behind
 // such a command is executed, and refused if the commit fails.
 func TestLongCommitParks(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		brief, err error
 		want       string
@@ -450,12 +470,10 @@ func TestLongCommitParks(t *testing.T) {
 	}
 }
 
-// A loop serves ten thousand clients at a time.
+// A loop serves ten thousand clients at a time, when drilled.
 func TestManyClients(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes seconds")
-	}
-	clients := 10_000
+	t.Parallel()
+	clients := drill.Pick(200, 1000, 10_000)
 	if most := descriptor.FileLimit(1 << 20); most < 2*clients+1000 {
 		clients = (most - 1000) / 2 // both ends are in this process
 	}
@@ -501,6 +519,7 @@ func TestManyClients(t *testing.T) {
 
 // After a client is disconnected while the loop is busy with another, commands that were not read yet do not run.
 func TestDisconnectDropsUnread(t *testing.T) {
+	t.Parallel()
 	s := newTestServer(t, "--io-threads", "1")
 	e := newFakeEngine()
 	busy, proceed := make(chan struct{}), make(chan struct{})
@@ -569,10 +588,15 @@ func (l handLoop) connect() (*client, *conn) {
 
 // sent waits until what the client has sent is there.
 func (l handLoop) sent(c *conn) {
-	n, err := unix.Poll([]unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLIN}}, int(testTimeout.Milliseconds()))
-	if err != nil || n != 1 {
-		l.t.Fatalf("nothing comes: %v", err)
+	if !hasInput(c.fd, testTimeout) {
+		l.t.Fatal("nothing comes")
 	}
+}
+
+// hasInput waits for a time at most until there is something to read.
+func hasInput(fd int, wait time.Duration) bool {
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(wait.Milliseconds()))
+	return err == nil && n == 1
 }
 
 // take makes the loop execute what a client has sent, without sending the replies.
@@ -584,6 +608,7 @@ func (l handLoop) take(c *conn) {
 
 // The lookups of a turn's commands are prefetched together, for all clients.
 func TestTurnPrefetches(t *testing.T) {
+	t.Parallel()
 	s := newTestServer(t)
 	e := newFakeEngine()
 	l := newHandLoop(t, s, e)
@@ -618,6 +643,7 @@ func TestTurnPrefetches(t *testing.T) {
 
 // After a client is disconnected by a command, nothing of it runs, not even what was read together with that command.
 func TestDisconnectDropsRead(t *testing.T) {
+	t.Parallel()
 	s := newTestServer(t)
 	e := newFakeEngine()
 	l := newHandLoop(t, s, e)
@@ -645,6 +671,7 @@ func TestDisconnectDropsRead(t *testing.T) {
 
 // A command that the loop defers does not run if its client is disconnected meanwhile.
 func TestDisconnectDropsDeferred(t *testing.T) {
+	t.Parallel()
 	s := newTestServer(t)
 	e := newFakeEngine()
 	e.slow = "SLOW"
@@ -665,6 +692,7 @@ func TestDisconnectDropsDeferred(t *testing.T) {
 
 // A panic while the keyspace waits for the disk is not contained: the state of the store is unknown.
 func TestPanicInCommit(t *testing.T) {
+	t.Parallel()
 	s := newTestServer(t)
 	e := newFakeEngine()
 	e.wait = func(keyspace.LSN) error { panic("on purpose") }
@@ -705,6 +733,7 @@ func (e *panickingEngine) CloseSession(s *commands.Session) {
 // If the loop panics while it sends the replies of a turn, only the connection it works for ends. All others get
 // their replies, once. The test turns the loop by hand.
 func TestNoReplyIsSentTwice(t *testing.T) {
+	t.Parallel()
 	s := newTestServer(t)
 	e := &panickingEngine{fakeEngine: newFakeEngine()}
 	filler := strings.Repeat("x", largeReply/2)
@@ -749,6 +778,7 @@ func TestNoReplyIsSentTwice(t *testing.T) {
 
 // A client with a long pipeline executes a part of it in a turn, then others have theirs.
 func TestPipelinesTakeTurns(t *testing.T) {
+	t.Parallel()
 	const sent = 5 * turnCommands
 	e := newFakeEngine()
 	l := newHandLoop(t, newTestServer(t), e)
@@ -787,6 +817,7 @@ func TestPipelinesTakeTurns(t *testing.T) {
 
 // What is left of a pipeline does not run after the client is gone.
 func TestRestedPipelineEndsWithItsClient(t *testing.T) {
+	t.Parallel()
 	e := newFakeEngine()
 	l := newHandLoop(t, newTestServer(t), e)
 	c, served := l.connect()

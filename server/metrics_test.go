@@ -15,6 +15,7 @@ import (
 
 	"mayfly/commands"
 	"mayfly/keyspace"
+	"mayfly/server/config"
 
 	"github.com/rs/zerolog"
 )
@@ -34,11 +35,15 @@ func get(t *testing.T, s *Server, path string) (status int, body string) {
 	return response.StatusCode, string(text)
 }
 
-// observed makes a server with metrics, whose engine is still loading.
-func observed(t *testing.T, options ...string) (*Server, *commands.Engine) {
+// observed makes a server with metrics, and a page on a host if one is named. Its engine is still loading.
+func observed(t *testing.T, page string, options ...string) (*Server, *commands.Engine) {
 	t.Helper()
-	port := freePort(t)
-	s := newTestServer(t, append(options, "--port", strconv.Itoa(port), "--metrics-addr", fmt.Sprintf("127.0.0.1:%d", freePort(t)))...)
+	s := newServerWith(t, func(s *config.Settings) {
+		s.MetricsAddr = "127.0.0.1:0"
+		if page != "" {
+			s.WebAddr = net.JoinHostPort(page, "0")
+		}
+	}, append(options, "--bind", ownHost(t), "--port", strconv.Itoa(port))...)
 	must(t, s.Listen())
 	e := &commands.Engine{Host: s, Log: zerolog.Nop()}
 	ks, err := keyspace.Open(keyspace.Options{Dir: s.Settings().Dir, Partitions: 4, OnDeath: e.Broker.OnDeath})
@@ -49,7 +54,8 @@ func observed(t *testing.T, options ...string) (*Server, *commands.Engine) {
 }
 
 func TestHealth(t *testing.T) {
-	s, e := observed(t)
+	t.Parallel()
+	s, e := observed(t, "")
 	health := func() string {
 		status, body := get(t, s, "/healthz")
 		return fmt.Sprint(status, " ", body)
@@ -81,7 +87,8 @@ func TestHealth(t *testing.T) {
 
 // A damaged file that cannot be written anew is told, but the server stays healthy: a restart would lose what it has.
 func TestHealthOfADamagedFolder(t *testing.T) {
-	s, e := observed(t)
+	t.Parallel()
+	s, e := observed(t, "")
 	s.Start(e)
 	file := filepath.Join(s.Settings().Dir, "partition-001.db")
 	content, err := os.ReadFile(file)
@@ -109,7 +116,8 @@ func TestHealthOfADamagedFolder(t *testing.T) {
 
 // A scrape has the figures that clients caused, in legal lines only.
 func TestScrape(t *testing.T) {
-	s, e := observed(t)
+	t.Parallel()
+	s, e := observed(t, "")
 	s.Start(e)
 	c := dial(t, strings.TrimPrefix(s.Addresses()[0], "tcp "))
 	c.send("SET k v\r\nGET k\r\nGET none\r\nGET\r\nINCR k\r\nCONTAINER.SET orders TTL 100\r\nDOC.PUT orders 1 {}\r\nSUBSCRIBE c\r\n")
@@ -160,7 +168,8 @@ func TestScrape(t *testing.T) {
 }
 
 func TestProfiles(t *testing.T) {
-	s, e := observed(t, "--metrics-pprof", "yes")
+	t.Parallel()
+	s, e := observed(t, "", "--metrics-pprof", "yes")
 	s.Start(e)
 	for _, path := range []string{"/debug/pprof/", "/debug/pprof/goroutine?debug=1", "/debug/pprof/cmdline"} {
 		if status, body := get(t, s, path); status != 200 || body == "" {
@@ -171,10 +180,11 @@ func TestProfiles(t *testing.T) {
 }
 
 func TestMetricsAddrInUse(t *testing.T) {
+	t.Parallel()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer ln.Close()
-	s := newTestServer(t, "--port", strconv.Itoa(freePort(t)), "--metrics-addr", ln.Addr().String())
+	s := newTestServer(t, "--bind", ownHost(t), "--port", strconv.Itoa(port), "--metrics-addr", ln.Addr().String())
 	if err := s.Listen(); err == nil || err.Error() != fmt.Sprintf("cannot listen on metrics-addr %s: address already in use", ln.Addr()) {
 		t.Errorf("it says %v", err)
 	}

@@ -7,7 +7,6 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -35,15 +34,28 @@ type pageClient struct {
 // startPage makes a server with the page. Its data is loaded.
 func startPage(t *testing.T, options ...string) (*Server, *pageClient) {
 	t.Helper()
-	addr := fmt.Sprintf("127.0.0.1:%d", freePort(t))
-	s, e := observed(t, append([]string{"--web-addr", addr}, options...)...)
+	return startPageOn(t, "127.0.0.1", options...)
+}
+
+// startPageOn makes a server with the page on a host.
+func startPageOn(t *testing.T, host string, options ...string) (*Server, *pageClient) {
+	t.Helper()
+	s, e := observed(t, host, options...)
 	s.Start(e)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), testTimeout)
 		defer cancel()
 		must(t, s.Stop(ctx))
 	})
-	return s, &pageClient{t: t, base: "http://" + addr}
+	return s, pageOf(t, s)
+}
+
+// pageOf returns a client of the page of a server.
+func pageOf(t *testing.T, s *Server) *pageClient {
+	c := &pageClient{t: t, base: "http://" + s.web.Addr().String()}
+	c.http.Transport = new(http.Transport) // others must not close its connections
+	t.Cleanup(c.http.CloseIdleConnections)
+	return c
 }
 
 type pageAnswer struct {
@@ -111,6 +123,7 @@ func cookieOf(a pageAnswer) string {
 
 // The page runs commands with the rights of redis-cli, and replies in JSON.
 func TestPageCommand(t *testing.T) {
+	t.Parallel()
 	_, c := startPage(t)
 	c.expect(`{"reply":"OK"}`, "SET", "a", "1")
 	c.expect(`{"reply":2}`, "incr", "a")
@@ -141,6 +154,7 @@ func TestPageCommand(t *testing.T) {
 
 // Without a password only browsers on this machine are served, as protected mode says for clients.
 func TestPageWithoutPassword(t *testing.T) {
+	t.Parallel()
 	s, _ := startPage(t)
 	local, remote := &net.TCPAddr{IP: net.IPv6loopback, Port: 1}, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1}
 	b := pageBackend{s}
@@ -160,9 +174,7 @@ func TestPageWithoutPassword(t *testing.T) {
 	if other == "" {
 		t.Skip("this machine has the loopback interface only: no request comes from elsewhere")
 	}
-	addr := net.JoinHostPort(other, strconv.Itoa(freePort(t)))
-	s, c := startPage(t, "--web-addr", addr)
-	c.base = "http://" + addr
+	s, c := startPageOn(t, other)
 	if a := c.do("GET", "/", ""); a.status != http.StatusForbidden || !strings.Contains(a.body, "protected mode") {
 		t.Errorf("from another address: %d %s", a.status, a.body)
 	}
@@ -186,6 +198,7 @@ func otherAddress(t *testing.T) string {
 
 // A password is given once. The cookie is safe from scripts and other sites, and void when the password changes.
 func TestPageLogin(t *testing.T) {
+	t.Parallel()
 	s, c := startPage(t, "--requirepass", "secret")
 	for _, path := range []string{"/", "/page.js"} {
 		if a := c.do("GET", path, ""); a.status != http.StatusOK {
@@ -239,6 +252,7 @@ func TestPageLogin(t *testing.T) {
 
 // A browser sends a cookie to all ports of a host: the sessions of several servers on it do not end each other.
 func TestPageCookiesOfAHost(t *testing.T) {
+	t.Parallel()
 	jar, err := cookiejar.New(nil)
 	must(t, err)
 	var clients [2]*pageClient
@@ -256,6 +270,7 @@ func TestPageCookiesOfAHost(t *testing.T) {
 
 // Who guesses waits as with AUTH: the address counts, not the connection.
 func TestPageGuesses(t *testing.T) {
+	t.Parallel()
 	_, c := startPage(t, "--requirepass", "secret")
 	var took time.Duration
 	for range 16 {
@@ -280,6 +295,7 @@ func TestPageGuesses(t *testing.T) {
 
 // Requests name a host of the server: a page of others that makes its name mean this machine reads and writes nothing.
 func TestPageHosts(t *testing.T) {
+	t.Parallel()
 	_, c := startPage(t, "--web-hosts", "Db.example.org")
 	for host, want := range map[string]int{
 		"localhost": 200, "LOCALHOST:9000": 200, "localhost.": 200, "127.0.0.1:9000": 200, "[::1]:9000": 200, "[::1]": 200, "192.0.2.7": 200,
@@ -320,6 +336,7 @@ func (c *pageClient) raw(request string) *http.Response {
 
 // Only the page itself, and programs that say so, send commands: forms and scripts of other sites do not.
 func TestPageForgery(t *testing.T) {
+	t.Parallel()
 	_, c := startPage(t)
 	const body = `["SET","forged","1"]`
 	json, same := []string{"Content-Type", "application/json"}, []string{"Sec-Fetch-Site", "same-origin"}
@@ -378,6 +395,7 @@ func TestPageForgery(t *testing.T) {
 
 // What a request can make the server spend is bounded.
 func TestPageBounds(t *testing.T) {
+	t.Parallel()
 	_, c := startPage(t)
 	if r := c.raw("GET / HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", 32<<10) + "\r\n\r\n"); r.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("a long header: %d", r.StatusCode)
@@ -416,6 +434,7 @@ func TestPageBounds(t *testing.T) {
 
 // Commands that change or hold their connection would do nothing, or never answer.
 func TestPageConnectionCommands(t *testing.T) {
+	t.Parallel()
 	_, c := startPage(t)
 	for _, line := range []string{"SUBSCRIBE a", "PSUBSCRIBE a", "SSUBSCRIBE a", "UNSUBSCRIBE", "MONITOR", "MULTI", "EXEC", "DISCARD", "WATCH a", "UNWATCH", "CLIENT REPLY OFF", "client reply skip",
 		"CLIENT SETNAME a", "CLIENT SETINFO LIB-NAME a", "CLIENT NO-EVICT ON", "CLIENT NO-TOUCH ON", "HELLO 3", "RESET", "AUTH a", "QUIT", "SELECT 1", "READONLY", "READWRITE", "ASKING", "WAIT 1 0", "SCRIPT DEBUG YES"} {
@@ -440,6 +459,7 @@ func TestPageConnectionCommands(t *testing.T) {
 
 // A read-only page changes nothing, whatever it is asked for.
 func TestPageReadOnly(t *testing.T) {
+	t.Parallel()
 	_, c := startPage(t, "--web-readonly", "yes")
 	for _, line := range []string{"SET a 1", "DEL a", "GETDEL a", "GETEX a", "DOC.PUT c a {}", "DOC.TOUCH c a", "DOC.GETTOUCH c a", "TOUCH a", "CONTAINER.SET c TTL 1", "CONTAINER.UNDO c", "FLUSHALL", "FLUSHDB", "EVAL return 0", "EVALSHA x 0",
 		"CONFIG SET maxmemory 1", "CONFIG REWRITE", "SHUTDOWN NOSAVE", "PUBLISH a b", "CLIENT KILL TYPE normal", "CLIENT PAUSE 1000", "SCRIPT FLUSH", "SLOWLOG RESET", "COMPACT", "BACKUP x", "XTRIM s MAXLEN 0", "XADD s * a b", "CLUSTER FAILOVER", "MEMORY PURGE"} {
@@ -469,6 +489,7 @@ func TestPageReadOnly(t *testing.T) {
 
 // The page shows what other clients would see of it: its commands are counted, listed and watched as theirs.
 func TestPageIsAClient(t *testing.T) {
+	t.Parallel()
 	_, c := startPage(t)
 	if got := c.command("CLIENT", "INFO"); !strings.Contains(got, "name=page") || !strings.Contains(got, "addr=127.0.0.1:") {
 		t.Errorf("CLIENT INFO: %s", got)
@@ -484,6 +505,7 @@ func TestPageIsAClient(t *testing.T) {
 
 // Connections that wait keep out no other one; there are 32 at a time.
 func TestPageConnections(t *testing.T) {
+	t.Parallel()
 	_, c := startPage(t)
 	c.http.Timeout = 8 * time.Second // before a silent connection is closed for its silence
 	for _, part := range []string{"GET / HTTP/1.1\r\nHo", "POST /login HTTP/1.1\r\nHost: localhost\r\nX-Mayfly-Page: 1\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"} {
@@ -535,6 +557,7 @@ func TestPageConnections(t *testing.T) {
 
 // A browser that leaves makes room for the next one.
 func TestPageLeaves(t *testing.T) {
+	t.Parallel()
 	_, c := startPage(t)
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
@@ -552,6 +575,7 @@ func TestPageLeaves(t *testing.T) {
 
 // The page is live: samples come once a second, while the browser may read.
 func TestPageLive(t *testing.T) {
+	t.Parallel()
 	_, c := startPage(t, "--requirepass", "secret")
 	cookie := cookieOf(c.post("/login", `{"password":"secret"}`))
 	if got := c.post("/command", `["DOC.PUT","0","a","{}","TTL","100"]`, "Cookie", cookie).body; !strings.Contains(got, "reply") {
@@ -591,6 +615,7 @@ func TestPageLive(t *testing.T) {
 
 // The stream ends with the session of its browser.
 func TestPageLiveEnds(t *testing.T) {
+	t.Parallel()
 	s, c := startPage(t, "--requirepass", "secret")
 	host := strings.TrimPrefix(c.base, "http://")
 	for name, end := range map[string]func(cookie string){
@@ -612,9 +637,10 @@ func TestPageLiveEnds(t *testing.T) {
 
 // Over TLS the cookie is for TLS only, and a browser shows no certificate.
 func TestPageOverTLS(t *testing.T) {
+	t.Parallel()
 	a := newAuthority(t)
 	a.sign("server", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
-	_, c := startPage(t, "--tls-port", strconv.Itoa(freePort(t)), "--tls-cert-file", a.file("server.crt"), "--tls-key-file", a.file("server.key"), "--tls-ca-cert-file", a.file("ca.crt"), "--requirepass", "secret")
+	_, c := startPage(t, "--tls-port", strconv.Itoa(securePort), "--tls-cert-file", a.file("server.crt"), "--tls-key-file", a.file("server.key"), "--tls-ca-cert-file", a.file("ca.crt"), "--requirepass", "secret")
 	plain := c.base
 	c.base = strings.Replace(c.base, "http:", "https:", 1)
 	c.http.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: a.pool}}
@@ -648,7 +674,7 @@ func TestPageOverTLS(t *testing.T) {
 
 // Without web-addr nothing listens and nothing runs.
 func TestNoPage(t *testing.T) {
-	s, e := observed(t)
+	s, e := observed(t, "")
 	before := runtime.NumGoroutine()
 	if s.web != nil || s.Settings().WebAddr != "" {
 		t.Error("a page is served")
@@ -666,9 +692,9 @@ func TestNoPage(t *testing.T) {
 
 // While data is loaded the page says so.
 func TestPageWhileLoading(t *testing.T) {
-	addr := fmt.Sprintf("127.0.0.1:%d", freePort(t))
-	s, e := observed(t, "--web-addr", addr)
-	c := &pageClient{t: t, base: "http://" + addr}
+	t.Parallel()
+	s, e := observed(t, "127.0.0.1")
+	c := pageOf(t, s)
 	if a := c.do("GET", "/", ""); a.status != 200 {
 		t.Errorf("the page: %d", a.status)
 	}
@@ -683,16 +709,17 @@ func TestPageWhileLoading(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	must(t, s.Stop(ctx))
-	if _, err := net.Dial("tcp", addr); err == nil {
+	if _, err := net.Dial("tcp", s.web.Addr().String()); err == nil {
 		t.Error("the page outlives the server")
 	}
 }
 
 func TestPageAddrInUse(t *testing.T) {
+	t.Parallel()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer ln.Close()
-	s := newTestServer(t, "--port", strconv.Itoa(freePort(t)), "--web-addr", ln.Addr().String())
+	s := newTestServer(t, "--bind", ownHost(t), "--port", strconv.Itoa(port), "--web-addr", ln.Addr().String())
 	if err := s.Listen(); err == nil || !strings.HasPrefix(err.Error(), "cannot listen on web-addr "+ln.Addr().String()) {
 		t.Errorf("%v", err)
 	}

@@ -36,6 +36,7 @@ func pausedClient(t *testing.T, e *fakeEngine) (*Server, *client) {
 }
 
 func TestPause(t *testing.T) {
+	t.Parallel()
 	e := newFakeEngine()
 	over := e.pauseSets()
 	s, c := pausedClient(t, e)
@@ -50,6 +51,7 @@ func TestPause(t *testing.T) {
 }
 
 func TestPauseAndDisconnect(t *testing.T) {
+	t.Parallel()
 	e := newFakeEngine()
 	e.pauseSets()
 	s, c := pausedClient(t, e)
@@ -66,6 +68,7 @@ func TestPauseAndDisconnect(t *testing.T) {
 
 // A pause does not keep the server from stopping.
 func TestPauseAndStop(t *testing.T) {
+	t.Parallel()
 	e := newFakeEngine()
 	e.pauseSets()
 	s, c := pausedClient(t, e)
@@ -82,6 +85,7 @@ func TestPauseAndStop(t *testing.T) {
 
 // A client that leaves is not kept until the pause is over, and its command does not run.
 func TestPauseAndLeave(t *testing.T) {
+	t.Parallel()
 	e := newFakeEngine()
 	e.pauseSets()
 	s := newTestServer(t)
@@ -102,6 +106,7 @@ func TestPauseAndLeave(t *testing.T) {
 // A client that has left since the last look gets nothing executed when the pause ends, even if it had sent
 // more commands.
 func TestPauseAndLeaveBeforeItsEnd(t *testing.T) {
+	t.Parallel()
 	e := newFakeEngine()
 	over := e.pauseSets()
 	s := newTestServer(t)

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +18,7 @@ import (
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 	"mayfly/server/config"
+	"mayfly/test/drill"
 
 	"github.com/rs/zerolog"
 )
@@ -27,13 +27,7 @@ import (
 func realServer(t testing.TB, options ...string) (s *Server, address string) {
 	t.Helper()
 	s = newTestServer(t, options...)
-	return s, serveReal(t, s)
-}
-
-// serveReal makes a server serve an engine with a keyspace of its own.
-func serveReal(t testing.TB, s *Server) (address string) {
-	t.Helper()
-	return s.run(t, engine{realEngine(t, s)}, nil)
+	return s, s.run(t, engine{realEngine(t, s)}, nil)
 }
 
 // realEngine returns an engine with a keyspace of its own, for a server.
@@ -125,12 +119,14 @@ func refused(command string) string {
 
 // Subscribers receive what Redis sends them.
 func TestConversations(t *testing.T) {
+	t.Parallel()
 	for name, steps := range conversations {
 		for server, start := range map[string]func(t *testing.T) (address string){
 			"mayfly": func(t *testing.T) string { _, address := realServer(t); return address },
 			"Redis":  startRedis,
 		} {
 			t.Run(name+"/"+server, func(t *testing.T) {
+				t.Parallel()
 				address := start(t)
 				clients := map[int]*client{1: dial(t, address), 2: dial(t, address)}
 				for _, step := range steps {
@@ -148,10 +144,10 @@ func TestConversations(t *testing.T) {
 	}
 }
 
-// A thousand subscribers of both protocols, on channels and patterns, get every message in the order of publication.
+// A thousand subscribers when drilled, of both protocols, on channels and patterns, get every message in the order of publication.
 // Nothing is left of them when they are gone.
 func TestThousandSubscribers(t *testing.T) {
-	const subscribers, messages = 1000, 50
+	subscribers, messages := drill.Pick(50, 200, 1000), drill.Pick(10, 20, 50)
 	before := runtime.NumGoroutine()
 	s, address := realServer(t)
 	var all sync.WaitGroup
@@ -213,6 +209,7 @@ func TestThousandSubscribers(t *testing.T) {
 // A subscriber that does not read is disconnected at the hard limit. Neither the publisher nor other subscribers
 // notice.
 func TestSlowSubscriber(t *testing.T) {
+	t.Parallel()
 	s, address := realServer(t, "--client-output-buffer-limit", "pubsub", "1mb", "0", "0")
 	slow, reader, publisher := dial(t, address), dial(t, address), dial(t, address)
 	for _, c := range []*client{slow, reader} {
@@ -245,72 +242,60 @@ func TestSlowSubscriber(t *testing.T) {
 
 // More than the soft limit is tolerated only for a while.
 func TestSoftLimit(t *testing.T) {
-	s, address := realServer(t)
+	t.Parallel()
+	s := newTestServer(t, "--client-output-buffer-limit", "pubsub", "1gb", "1mb", "3600")
+	s.engine = newFakeEngine()
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	must(t, err)
+	defer ln.Close()
+	client := dial(t, ln.Addr().String())
+	must(t, client.Conn.(*net.TCPConn).SetReadBuffer(1<<20)) // else the system lets it grow beyond all messages
+	nc, err := ln.Accept()
+	must(t, err)
+	c := s.register(nc, origin{places: 1})
+	c.Hold()
+	o := c.outbox
+	o.unhold(2)
+	exceeds := func() bool {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return o.softOver != nil
+	}
 	text := strings.Repeat("x", 1<<20)
-	message := fmt.Appendf(nil, "*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$%d\r\n%s\r\n", len(text), text)
+	message := &commands.Message{Reply: commands.Bulk(text)}
 	const messages = 20 // more than the system's buffers take
-	// The timer of the server is the machine's.
-	softTime := time.Second
-	subscribe := func() *client {
-		limits := fmt.Sprintf("pubsub 1gb 1mb %d", softTime/time.Second)
-		must(t, s.ConfigSet([][2]string{{"client-output-buffer-limit", limits}}))
-		slow := dial(t, address)
-		must(t, slow.Conn.(*net.TCPConn).SetReadBuffer(1<<20)) // else the system lets it grow beyond all messages
-		slow.send("SUBSCRIBE news\r\n")
-		slow.expect("*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n")
-		return slow
-	}
-	publish := func() {
-		publisher := dial(t, address)
-		defer publisher.Close()
+	deliver := func() {
 		for range messages {
-			publisher.send(command("PUBLISH", "news", text))
-			_, err := publisher.r.ReadString('\n') // 0, once it is disconnected
-			must(t, err)
+			c.Deliver(message)
 		}
-	}
-	catchUp := func(slow *client) (err error) {
-		got := make([]byte, len(message))
-		for range messages {
-			if _, err = io.ReadFull(slow.r, got); err != nil {
-				break
-			}
-			if !bytes.Equal(got, message) {
-				t.Fatal("another message")
-			}
+		if !exceeds() {
+			t.Fatal("the limit is not exceeded")
 		}
-		return err
 	}
 
 	// It catches up in time,
-	slow := subscribe()
-	for start := time.Now(); ; start = time.Now() {
-		publish()
-		err := catchUp(slow)
-		took := time.Since(start)
-		if err == nil && took < softTime/2 {
-			break
-		}
-		if err != nil && took < softTime {
-			t.Fatal("disconnected too early")
-		}
-		softTime *= 2 // on a busy machine
-		_ = slow.Close()
-		eventually(t, "the subscriber is gone", func() bool { return s.Info().Connected == 0 })
-		slow = subscribe()
+	deliver()
+	for range messages {
+		client.expect(fmt.Sprintf("$%d\r\n%s\r\n", len(text), text))
 	}
-	before := s.Info().SlowSubscribers
-	time.Sleep(softTime * 3 / 2)
-	if s.Info().SlowSubscribers != before {
+	eventually(t, "it has caught up", func() bool { return !exceeds() })
+	o.softTimeOver(0) // the time ends in the same moment
+	if n := s.Info().SlowSubscribers; n != 0 {
 		t.Fatal("disconnected although it caught up")
 	}
 	// and then it does not.
-	publish()
-	eventually(t, "the slow subscriber is disconnected", func() bool { return s.Info().SlowSubscribers == before+1 && s.Info().Connected == 0 })
+	must(t, s.set("client-output-buffer-limit", "pubsub 1gb 1mb 1"))
+	deliver()
+	eventually(t, "the slow subscriber is disconnected", func() bool { return s.Info().SlowSubscribers == 1 })
+	if err := c.closeOutbox(); err != errSlowSubscriber {
+		t.Errorf("it ends with %v", err)
+	}
+	s.remove(c)
 }
 
 // Messages do not come between the pieces of a large reply, and replies keep their place among them.
 func TestLargeReplyAmongMessages(t *testing.T) {
+	t.Parallel()
 	_, address := realServer(t)
 	c, publisher := dial(t, address), dial(t, address)
 	value := strings.Repeat("0123456789abcdef", 1<<16) // 1 MiB
@@ -357,22 +342,20 @@ func TestLargeReplyAmongMessages(t *testing.T) {
 
 // A client that sends commands without reading their replies has to wait, subscriber or not.
 func TestSubscriberThatDoesNotReadReplies(t *testing.T) {
+	t.Parallel()
 	s, address := realServer(t)
 	c := dial(t, address)
 	value := strings.Repeat("x", 1<<20)
 	c.send(command("SET", "big", value) + "CLIENT REPLY SKIP\r\nHELLO 3\r\nSUBSCRIBE news\r\n")
 	c.expect("+OK\r\n>3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n")
 	const gets = 100 // more than the system's buffers take
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
+	held := func() int { return s.Sessions()[0].Memory.Size() }
 	go c.send(strings.Repeat(command("GET", "big"), gets))
-	eventually(t, "replies leave", func() bool { return s.Info().NetOutput > 1<<20 })
-	time.Sleep(50 * time.Millisecond) // nothing happens: that is what is being tested
-	runtime.ReadMemStats(&after)
-	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 32<<20 {
-		t.Errorf("%d bytes are held for a client that does not read", grown)
-	}
+	eventually(t, "replies wait", func() bool { return held() > len(value)+fullReplies })
 	for range gets {
+		if n := held(); n > 3*len(value) { // one that is being rendered, and its pieces
+			t.Fatalf("%d bytes are held for a client that does not read", n)
+		}
 		c.expect(fmt.Sprintf("$%d\r\n%s\r\n", len(value), value))
 	}
 }
@@ -380,6 +363,7 @@ func TestSubscriberThatDoesNotReadReplies(t *testing.T) {
 // pacedEngine commits when the test says so.
 type pacedEngine struct {
 	engine
+	waits  func()
 	commit chan error
 }
 
@@ -389,12 +373,14 @@ func (e pacedEngine) Wait(t keyspace.LSN, _ time.Duration) error {
 	if t == 0 {
 		return nil
 	}
+	e.waits()
 	return <-e.commit
 }
 
 // A message about an uncommitted change waits for the commit and is dropped if that fails. Other messages are sent
 // anyway.
 func TestMessagesWaitForCommit(t *testing.T) {
+	t.Parallel()
 	s := newTestServer(t)
 	ks, err := keyspace.Open(keyspace.Options{Dir: s.Settings().Dir, Partitions: 1, Clock: clock.NewManual(1)})
 	if err != nil {
@@ -412,22 +398,23 @@ func TestMessagesWaitForCommit(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	c := dial(t, s.run(t, pacedEngine{e, commit}, nil))
+	waiting := make(chan struct{})
+	c := dial(t, s.run(t, pacedEngine{e, sync.OnceFunc(func() { close(waiting) }), commit}, nil))
 	c.send("CLIENT REPLY SKIP\r\nHELLO 3\r\nSUBSCRIBE a\r\n")
 	c.expect(">3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n")
 	receiver := s.Sessions()[0].Receiver
 	deliver := func(text string, lsn keyspace.LSN, bound bool) {
 		receiver.Deliver(&commands.Message{Reply: commands.Bulk(text), LSN: lsn, Bound: bound})
 	}
+	sent := s.Info().NetOutput
 	deliver("a", 1, true)
-	if err := c.SetReadDeadline(time.Now().Add(20 * time.Millisecond)); err != nil {
-		t.Fatal(err)
+	select {
+	case <-waiting:
+	case <-time.After(testTimeout):
+		t.Fatal("it does not wait for the commit")
 	}
-	if b, err := c.r.Peek(1); err == nil {
-		t.Fatalf("%q came before the commit", b)
-	}
-	if err := c.SetReadDeadline(time.Now().Add(testTimeout)); err != nil {
-		t.Fatal(err)
+	if now := s.Info().NetOutput; now != sent {
+		t.Fatalf("%d bytes left before the commit", now-sent)
 	}
 	commit <- nil
 	c.expect("$1\r\na\r\n")
@@ -455,6 +442,7 @@ func TestMessagesWaitForCommit(t *testing.T) {
 
 // When the server stops, subscribers get their last messages and are disconnected.
 func TestStopWithSubscribers(t *testing.T) {
+	t.Parallel()
 	s, address := realServer(t)
 	c, publisher := dial(t, address), dial(t, address)
 	c.send("SUBSCRIBE news\r\n")
@@ -472,13 +460,21 @@ func TestStopWithSubscribers(t *testing.T) {
 
 // Subscribers wait for messages. They are not idle.
 func TestSubscribersAreNotIdle(t *testing.T) {
-	address := serveReal(t, impatientServer(t, 2*time.Second)) // time enough to subscribe on a busy machine
-	c := dial(t, address)
-	c.send("SUBSCRIBE news\r\n")
-	c.expect("*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n")
+	t.Parallel()
+	s, address := realServer(t)
+	early, c := dial(t, address), dial(t, address)
+	for _, c := range []*client{early, c} {
+		c.send("SUBSCRIBE news\r\n")
+		c.expect("*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n")
+	}
+	must(t, s.set("timeout", "1"))
+	c.send("PING\r\n") // from here on it waits with the timeout; early has waited before
+	c.expect("*2\r\n$4\r\npong\r\n$0\r\n\r\n")
 	for range 2 { // clients that came later
 		dial(t, address).expectEnd()
 	}
+	early.send("PING\r\n")
+	early.expect("*2\r\n$4\r\npong\r\n$0\r\n\r\n")
 	c.send("UNSUBSCRIBE\r\n")
 	c.expect("*3\r\n$11\r\nunsubscribe\r\n$4\r\nnews\r\n:0\r\n")
 	c.expectEnd() // now it is
@@ -486,6 +482,7 @@ func TestSubscribersAreNotIdle(t *testing.T) {
 
 // CLIENT LIST shows unsent messages and replies.
 func TestClientListShowsUnsent(t *testing.T) {
+	t.Parallel()
 	_, address := realServer(t)
 	subscriber, reader, other := dial(t, address), dial(t, address), dial(t, address)
 	for _, c := range []*client{subscriber, reader} {

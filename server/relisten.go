@@ -21,7 +21,7 @@ const (
 // followListeners makes CONFIG SET of these options take effect.
 func (s *Server) followListeners() {
 	s.OnChange("port", func(changed *config.Settings) error {
-		return s.changePort(changed, changed.Port, false)
+		return s.changePort(changed, &changed.Port, false)
 	})
 	s.OnChange("tls-port", func(changed *config.Settings) error {
 		if changed.TLSPort != 0 && s.tls.Load() == nil {
@@ -31,20 +31,22 @@ func (s *Server) followListeners() {
 			}
 			s.tls.Store(secret)
 		}
-		return s.changePort(changed, changed.TLSPort, true)
+		return s.changePort(changed, &changed.TLSPort, true)
 	})
 	s.OnChange("bind", s.changeBind)
 }
 
-// changePort listens on another port, 0 for none, with or without TLS. After an error nothing has changed.
-func (s *Server) changePort(changed *config.Settings, port int, secure bool) error {
+// changePort listens on another port, 0 for none, with or without TLS. It sets one that is auto. After an error nothing has
+// changed.
+func (s *Server) changePort(changed *config.Settings, port *int, secure bool) error {
 	var fresh []net.Listener
-	if port != 0 {
+	if *port != 0 {
 		var err error
-		if fresh, err = listener.TCP(changed.Bind, port, changed.TCPBacklog); err != nil {
+		if fresh, err = listener.TCP(changed.Bind, *port, changed.TCPBacklog); err != nil {
 			s.log.Warn().Err(err).Msg("CONFIG SET cannot change the port")
 			return errListen
 		}
+		*port = listener.Port(fresh)
 	}
 	s.listenMu.Lock()
 	defer s.listenMu.Unlock()

@@ -13,16 +13,16 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// listening makes a server with listeners of its own, and a client on its port.
-func listening(t *testing.T, options ...string) (s *Server, port int, c *client) {
+// listening makes a server that listens on a host of its own, and a client on its port.
+func listening(t *testing.T, options ...string) (s *Server, host string, c *client) {
 	t.Helper()
-	port = freePort(t)
-	s = newTestServer(t, append([]string{"--port", strconv.Itoa(port), "--bind", "127.0.0.1"}, options...)...)
+	host = ownHost(t)
+	s = newTestServer(t, append([]string{"--port", strconv.Itoa(port), "--bind", host}, options...)...)
 	must(t, s.Listen())
 	e := newFakeEngine()
 	s.serve(e, s.listeners)
 	t.Cleanup(func() { must(t, s.Stop(context.WithoutCancel(t.Context()))) })
-	return s, port, pinging(t, "127.0.0.1", port)
+	return s, host, pinging(t, host, port)
 }
 
 // pinging returns a client that is served.
@@ -46,30 +46,31 @@ func (s *Server) set(name, value string) error { return s.ConfigSet([][2]string{
 
 // CONFIG SET port listens on the new port and no longer on the old one. Connections stay.
 func TestChangePort(t *testing.T) {
-	s, old, c := listening(t)
-	port := freePort(t)
-	must(t, s.set("port", strconv.Itoa(port)))
-	pinging(t, "127.0.0.1", port)
-	if !isClosed("127.0.0.1", old) {
+	t.Parallel()
+	s, host, c := listening(t)
+	must(t, s.set("port", strconv.Itoa(otherPort)))
+	pinging(t, host, otherPort)
+	if !isClosed(host, port) {
 		t.Error("the old port is open")
 	}
 	c.send("PING\r\n")
 	c.expect("+PONG\r\n")
-	if got := s.Addresses(); len(got) != 1 || got[0] != fmt.Sprint("tcp 127.0.0.1:", port) || s.Info().TCPPort != port {
+	if got := s.Addresses(); len(got) != 1 || got[0] != fmt.Sprint("tcp ", host, ":", otherPort) || s.Info().TCPPort != otherPort {
 		t.Errorf("it listens on %q", got)
 	}
 	must(t, s.set("port", "0"))
-	if !isClosed("127.0.0.1", port) || len(s.Addresses()) != 0 {
+	if !isClosed(host, otherPort) || len(s.Addresses()) != 0 {
 		t.Error("port 0 is open")
 	}
-	must(t, s.set("port", strconv.Itoa(port)))
-	pinging(t, "127.0.0.1", port)
+	must(t, s.set("port", strconv.Itoa(otherPort)))
+	pinging(t, host, otherPort)
 }
 
 // A port that is in use changes nothing, also not what was set with it.
 func TestChangePortInUse(t *testing.T) {
-	s, old, _ := listening(t)
-	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	t.Parallel()
+	s, host, _ := listening(t)
+	ln, err := net.Listen("tcp4", host+":0")
 	must(t, err)
 	defer ln.Close()
 	used := strconv.Itoa(ln.Addr().(*net.TCPAddr).Port)
@@ -77,57 +78,59 @@ func TestChangePortInUse(t *testing.T) {
 	if err == nil || err.Error() != "ERR CONFIG SET failed (possibly related to argument 'port') - Unable to listen on this port. Check server logs." {
 		t.Errorf("%v", err)
 	}
-	if settings := s.Settings(); settings.Port != old || settings.Timeout != 0 {
+	if settings := s.Settings(); settings.Port != port || settings.Timeout != 0 {
 		t.Errorf("port %d, timeout %v", settings.Port, settings.Timeout)
 	}
-	pinging(t, "127.0.0.1", old)
-	free := freePort(t)
-	if err := s.ConfigSet([][2]string{{"port", strconv.Itoa(free)}, {"tls-port", used}}); err == nil {
+	pinging(t, host, port)
+	if err := s.ConfigSet([][2]string{{"port", strconv.Itoa(otherPort)}, {"tls-port", used}}); err == nil {
 		t.Error("TLS needs no certificate")
 	}
-	pinging(t, "127.0.0.1", old)
-	if !isClosed("127.0.0.1", free) {
+	pinging(t, host, port)
+	if !isClosed(host, otherPort) {
 		t.Error("the new port is open")
 	}
 }
 
 // CONFIG SET bind listens on the new addresses only, or on the old ones if it fails.
 func TestChangeBind(t *testing.T) {
-	s, port, _ := listening(t)
-	must(t, s.set("bind", "127.0.0.2"))
-	pinging(t, "127.0.0.2", port)
-	if !isClosed("127.0.0.1", port) {
+	t.Parallel()
+	s, host, _ := listening(t)
+	other := ownHost(t)
+	must(t, s.set("bind", other))
+	pinging(t, other, port)
+	if !isClosed(host, port) {
 		t.Error("the old address is open")
 	}
 	err := s.set("bind", "192.0.2.1")
 	if err == nil || err.Error() != "ERR CONFIG SET failed (possibly related to argument 'bind') - Failed to bind to specified addresses." {
 		t.Errorf("%v", err)
 	}
-	pinging(t, "127.0.0.2", port)
-	if got := s.Settings().Bind; len(got) != 1 || got[0] != "127.0.0.2" {
+	pinging(t, other, port)
+	if got := s.Settings().Bind; len(got) != 1 || got[0] != other {
 		t.Errorf("bind is %q", got)
 	}
 }
 
 // CONFIG SET tls-port opens a port for TLS, with the certificate that is set.
 func TestChangeTLSPort(t *testing.T) {
+	t.Parallel()
 	secure, _, known := secureServer(t, "yes")
 	settings := secure.Settings()
-	s, _, _ := listening(t, "--tls-cert-file", settings.TLSCertFile, "--tls-key-file", settings.TLSKeyFile, "--tls-ca-cert-file", settings.TLSCACertFile)
-	port := freePort(t)
-	must(t, s.set("tls-port", strconv.Itoa(port)))
-	c := dialTLS(t, fmt.Sprint("127.0.0.1:", port), known)
+	s, host, _ := listening(t, "--tls-cert-file", settings.TLSCertFile, "--tls-key-file", settings.TLSKeyFile, "--tls-ca-cert-file", settings.TLSCACertFile)
+	must(t, s.set("tls-port", strconv.Itoa(securePort)))
+	c := dialTLS(t, fmt.Sprint(host, ":", securePort), known)
 	c.send("PING\r\n")
 	c.expect("+PONG\r\n")
 	must(t, s.set("tls-cert-file", settings.TLSCertFile))
 	must(t, s.set("tls-port", "0"))
-	if !isClosed("127.0.0.1", port) {
+	if !isClosed(host, securePort) {
 		t.Error("the port is open")
 	}
 }
 
 // The answers of CONFIG SET to what cannot be set are those of Redis.
 func TestConfigSetAnswersAsRedis(t *testing.T) {
+	t.Parallel()
 	redis := startRedis(t)
 	s := newTestServer(t)
 	e := newFakeEngine()
@@ -138,7 +141,7 @@ func TestConfigSetAnswersAsRedis(t *testing.T) {
 	}
 	s.log = zerolog.Nop()
 	ours := s.run(t, e, nil)
-	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	ln, err := net.Listen("tcp4", "0.0.0.0:0") // in use at any address
 	must(t, err)
 	defer ln.Close()
 	_, used, err := net.SplitHostPort(ln.Addr().String())

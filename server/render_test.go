@@ -12,6 +12,7 @@ import (
 
 // A client library understands what the server renders.
 func TestRenderForGoRedis(t *testing.T) {
+	t.Parallel()
 	e := newFakeEngine()
 	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
 		"HELLO": func(s *commands.Session, args []string) commands.Reply {

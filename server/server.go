@@ -153,6 +153,7 @@ func (s *Server) Listen() (err error) {
 	if s.listeners, err = listen(settings); err != nil {
 		return err
 	}
+	s.Listening(portsOf(s.listeners))
 	if settings.MetricsAddr != "" {
 		if s.metrics, err = metrics.Listen(metricsOptions(settings), s.log); err != nil {
 			listener.Close(slices.Collect(maps.Keys(s.listeners)))

@@ -9,6 +9,7 @@ import (
 
 // A goroutine that shuts a connection down may hold locks that the connection waits for.
 func TestShutDownDoesNotWait(t *testing.T) {
+	t.Parallel()
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	must(t, err)
 	defer listener.Close([]net.Listener{ln})

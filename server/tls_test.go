@@ -102,6 +102,7 @@ func dialTLS(t testing.TB, address string, config *tls.Config) *client {
 }
 
 func TestTLS(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		authClients         string
 		uncertifiedWelcomed bool
@@ -149,6 +150,7 @@ func serverName(t *testing.T, address string, config *tls.Config) string {
 
 // CONFIG SET renews certificates, and admits or refuses clients, while the server runs.
 func TestTLSRenewal(t *testing.T) {
+	t.Parallel()
 	s, address, known := secureServer(t, "yes")
 	set := func(pairs ...[2]string) error { return s.ConfigSet(pairs) }
 	old := dialTLS(t, address, known)
@@ -192,6 +194,7 @@ func TestTLSRenewal(t *testing.T) {
 }
 
 func TestTLSOptions(t *testing.T) {
+	t.Parallel()
 	a := newAuthority(t)
 	a.sign("server", &x509.Certificate{})
 	must(t, os.WriteFile(a.file("junk"), []byte("junk"), 0o600))

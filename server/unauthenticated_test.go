@@ -13,33 +13,36 @@ import (
 // gatedServer makes a server with a password that gives clients some time for it.
 func gatedServer(t testing.TB, timeout time.Duration, options ...string) *Server {
 	t.Helper()
-	s := newTestServer(t, append([]string{"--requirepass", "secret"}, options...)...)
-	settings := *s.Settings()
-	settings.AuthTimeout = timeout
-	s.Config = config.New(&settings)
-	return s
+	return newServerWith(t, func(s *config.Settings) { s.AuthTimeout = timeout }, append([]string{"--requirepass", "secret"}, options...)...)
 }
 
 // A client that does not give the password in time is disconnected, whatever it sends. Others stay.
 func TestAuthTimeout(t *testing.T) {
+	t.Parallel()
 	for _, threads := range []string{"1", "0"} {
 		t.Run("io-threads "+threads, func(t *testing.T) {
-			s := gatedServer(t, 2*time.Second, "--io-threads", threads) // time enough for AUTH on a busy machine
+			t.Parallel()
+			s := gatedServer(t, 50*time.Millisecond, "--io-threads", threads)
 			address := s.run(t, newFakeEngine(), nil)
-			silent, half, busy, known := dial(t, address), dial(t, address), dial(t, address), dial(t, address)
-			half.send("*2\r\n$4\r\nAU")
-			known.send("AUTH secret\r\n")
-			known.expect("+OK\r\n")
-			go func() {
-				for {
-					if _, err := busy.Write([]byte("*0\r\n")); err != nil {
-						return
-					}
-					time.Sleep(time.Millisecond)
+			var known *client
+			eventually(t, "a client gives the password in time", func() bool {
+				known = dial(t, address)
+				_, _ = known.Write([]byte("AUTH secret\r\n")) // it may be too late
+				reply, _ := known.r.ReadString('\n')
+				return reply == "+OK\r\n"
+			})
+			silent, half, busy := dial(t, address), dial(t, address), dial(t, address)
+			_, _ = half.Write([]byte("*2\r\n$4\r\nAU")) // likewise
+			for {                                       // each reply comes before the next command
+				if _, err := busy.Write([]byte("*0\r\nECHO x\r\n")); err != nil {
+					break
 				}
-			}()
+				if _, err := busy.r.ReadString('x'); err != nil {
+					break
+				}
+			}
 			silent.expectEnd()
-			half.expectEnd()
+			half.expectGone()
 			eventually(t, "one client is left", func() bool { return s.Info().Connected == 1 })
 			dial(t, address).expectEnd() // it came later: no deadline of known is left
 			known.send("PING\r\n")
@@ -50,6 +53,7 @@ func TestAuthTimeout(t *testing.T) {
 
 // The time counts for those connected when CONFIG SET shortens it, and anew after RESET.
 func TestAuthTimeoutChanges(t *testing.T) {
+	t.Parallel()
 	s := gatedServer(t, 0)
 	e := newFakeEngine()
 	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
@@ -67,18 +71,24 @@ func TestAuthTimeoutChanges(t *testing.T) {
 	back.expectEnd()
 }
 
-// Without a password there is nothing to wait for.
+// Without a password there is nothing to wait for. That is so for clients that connected before there was one, too.
 func TestAuthTimeoutNeedsPassword(t *testing.T) {
+	t.Parallel()
 	s := gatedServer(t, time.Millisecond)
-	must(t, s.ConfigSet([][2]string{{"requirepass", ""}}))
-	c := dial(t, s.run(t, newFakeEngine(), nil))
-	time.Sleep(50 * time.Millisecond)
-	c.send("PING\r\n")
-	c.expect("+PONG\r\n")
+	must(t, s.set("requirepass", ""))
+	address := s.run(t, newFakeEngine(), nil)
+	early := dial(t, address)
+	early.send("PING\r\n")
+	early.expect("+PONG\r\n")
+	must(t, s.set("requirepass", "secret"))
+	dial(t, address).expectEnd() // its time has passed, and that of early would have
+	early.send("PING\r\n")
+	early.expect("+PONG\r\n")
 }
 
 // Clients without password do not keep out others: the oldest of them makes room. Those with the password stay.
 func TestUnauthenticatedMakeRoom(t *testing.T) {
+	t.Parallel()
 	const places = 20
 	s := gatedServer(t, time.Hour, "--maxclients", fmt.Sprint(places))
 	address := s.run(t, newFakeEngine(), nil)
@@ -116,6 +126,7 @@ func TestUnauthenticatedMakeRoom(t *testing.T) {
 
 // Some places are only for clients from this machine.
 func TestReservedClients(t *testing.T) {
+	t.Parallel()
 	s := newTestServer(t, "--maxclients", "5", "--reserved-clients", "2", "--protected-mode", "no")
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	must(t, err)

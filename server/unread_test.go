@@ -16,10 +16,12 @@ import (
 
 // CLIENT LIST shows what other clients have sent of a command, and the arguments of one that waits.
 func TestClientListShowsOthers(t *testing.T) {
+	t.Parallel()
 	for _, threads := range []string{"1", "0"} {
 		t.Run("io-threads "+threads, func(t *testing.T) {
-			port := freePort(t)
-			s := newTestServer(t, "--io-threads", threads, "--port", strconv.Itoa(port), "--bind", "127.0.0.1")
+			t.Parallel()
+			host := ownHost(t)
+			s := newTestServer(t, "--io-threads", threads, "--port", strconv.Itoa(port), "--bind", host)
 			must(t, s.Listen())
 			e := &commands.Engine{Host: s, Log: zerolog.Nop()}
 			ks, err := keyspace.Open(keyspace.Options{Dir: s.Settings().Dir, Partitions: 1})
@@ -29,7 +31,7 @@ func TestClientListShowsOthers(t *testing.T) {
 			s.Start(e)
 			defer func() { must(t, s.Stop(t.Context())) }()
 
-			address := fmt.Sprint("127.0.0.1:", port)
+			address := fmt.Sprint(host, ":", port)
 			watcher := dial(t, address)
 			watcher.send("CLIENT ID\r\n")
 			watcher.expect(":1\r\n")

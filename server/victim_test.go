@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -125,13 +126,32 @@ func (v *victim) memory() int {
 	return kilobytes << 10
 }
 
+// tick is the unit in which the system counts processor time.
+const tick = 10 * time.Millisecond
+
 // cpu is the processor time of the process.
 func (v *victim) cpu() time.Duration {
-	const tick = 10 * time.Millisecond
 	fields := v.proc("stat")
 	user, _ := strconv.Atoi(fields[13])
 	system, _ := strconv.Atoi(fields[14])
 	return time.Duration(user+system) * tick
+}
+
+// count is one of the counts of system calls and bytes of the process, 0 if the system does not count.
+func (v *victim) count(name string) int {
+	fields := v.proc("io")
+	n, _ := strconv.Atoi(fields[slices.Index(fields, name)+1])
+	return n
+}
+
+// asleep reports whether all threads of the process wait.
+func (v *victim) asleep() bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", v.cmd.Process.Pid))
+	return !slices.ContainsFunc(threads, func(file string) bool {
+		content, _ := os.ReadFile(file)
+		_, state, _ := strings.Cut(string(content), ") ")
+		return state != "" && state[0] != 'S'
+	})
 }
 
 // proc reads the fields of a file in the process' folder under /proc; they are empty if it has ended.

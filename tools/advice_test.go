@@ -26,6 +26,7 @@ func newFolder(t *testing.T) string {
 
 // TestAdviceForAFolder: the error of a start says what to do about the folder.
 func TestAdviceForAFolder(t *testing.T) {
+	t.Parallel()
 	for what, c := range map[string]struct {
 		spoil func(dir string) error
 		want  []string
@@ -67,6 +68,7 @@ func TestAdviceForAFolder(t *testing.T) {
 
 // TestAdviceForWhatIsInTheWay: a repair and an export say what to do about a path that is taken.
 func TestAdviceForWhatIsInTheWay(t *testing.T) {
+	t.Parallel()
 	dir := newFolder(t)
 	target := filepath.Join(t.TempDir(), "new")
 	if err := os.Symlink(t.TempDir(), target+".part"); err != nil {
@@ -86,6 +88,7 @@ func TestAdviceForWhatIsInTheWay(t *testing.T) {
 }
 
 func TestOpenToOthers(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for mode, want := range map[os.FileMode]string{0o700: "", 0o755: "mode 0755", 0o750: "list its files", 0o777: "replace its files", 0o711: "chmod 700 " + dir} {
 		if err := os.Chmod(dir, mode); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/keyspace/repair"
+	"mayfly/vfs"
 )
 
 var checkTool = tool{
@@ -25,7 +26,7 @@ func check(c *call) (int, error) {
 	if err != nil {
 		return exitFailed, err
 	}
-	in, err := repair.Inspect(values[0], c.status.File("checking"))
+	in, err := repair.Inspect(vfs.OS, values[0], c.status.File("checking"))
 	if err != nil {
 		return exitFailed, Advise(err, values[0])
 	}

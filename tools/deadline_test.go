@@ -12,6 +12,7 @@ import (
 
 // Deadlines outlive an export and import, a backup and a repair, and go on ruling there.
 func TestDeadlinesAreKept(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t)
 	h.make("data", 2, func(_ *keyspace.Keyspace, tx *keyspace.Tx) {
 		c, err := tx.CreateRuled("sessions", 0, expiry.Policy{Default: 1200, Deadline: "expiresAt"})
@@ -50,6 +51,7 @@ func TestDeadlinesAreKept(t *testing.T) {
 
 // An import into a container obeys the container's deadline, wherever the documents are from.
 func TestImportObeysTheDeadline(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t)
 	h.make("data", 1, func(_ *keyspace.Keyspace, tx *keyspace.Tx) {
 		for _, mode := range []expiry.Mode{expiry.Strict, expiry.Lenient} {

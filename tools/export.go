@@ -13,8 +13,8 @@ import (
 	"mayfly/commands/jsondoc"
 	"mayfly/expiry"
 	"mayfly/keyspace"
-	"mayfly/keyspace/aof"
 	"mayfly/keyspace/repair"
+	"mayfly/vfs"
 
 	"github.com/gomodule/redigo/redis"
 )
@@ -52,7 +52,7 @@ func export(c *call) (_ int, err error) {
 		return exitFailed, err
 	}
 	e := &exporter{call: c}
-	source := func() error { return repair.Read(from, c.Clock, e.container, e.item, c.status.File("reading")) }
+	source := func() error { return repair.Read(vfs.OS, from, c.Clock, e.container, e.item, c.status.File("reading")) }
 	if isAddress(from) {
 		source = func() error { return e.fromServer(from, &server) }
 	}
@@ -85,7 +85,7 @@ func createWhole(path string, fill func(f *os.File) error) error {
 		return fmt.Errorf("%s exists", path)
 	}
 	part := path + ".part"
-	f, err := aof.CreateNew(part)
+	f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("%s is in the way: unless an export to it is running, remove it, or choose another file", part)
 	}
@@ -101,7 +101,7 @@ func createWhole(path string, fill func(f *os.File) error) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(part))
 	}
-	return aof.SyncDir(filepath.Dir(path))
+	return vfs.SyncDir(vfs.OS, filepath.Dir(path))
 }
 
 // sink takes what an export reads: containers before their items.

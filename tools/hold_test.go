@@ -12,6 +12,7 @@ import (
 
 // Holds outlive an export and import, a backup and a repair, and what is overdue lives there too.
 func TestHoldsAreKept(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t)
 	h.make("data", 2, func(_ *keyspace.Keyspace, tx *keyspace.Tx) {
 		c := tx.CreateContainer("orders", 10, expiry.Strict)
@@ -50,6 +51,7 @@ func TestHoldsAreKept(t *testing.T) {
 
 // An import changes nothing that is on hold in the target. It reports what it had to leave out.
 func TestImportIntoAContainerOnHold(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t)
 	h.make("data", 1, func(_ *keyspace.Keyspace, tx *keyspace.Tx) {
 		c := tx.CreateContainer("orders", 100, expiry.Strict)

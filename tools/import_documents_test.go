@@ -10,6 +10,7 @@ import (
 )
 
 func TestReadDocument(t *testing.T) {
+	t.Parallel()
 	const now = epoch
 	cosmos := func(rest string) string {
 		return `{"id":"SO05","customerId":"CO1",` + rest + `"_rid":"x==","_self":"dbs/x/","_etag":"\"0\"","_attachments":"attachments/","_ts":1699999990}`
@@ -63,6 +64,7 @@ func TestReadDocument(t *testing.T) {
 }
 
 func TestImportDocuments(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t)
 	lines := `{"id":"a","ttl":30,"_rid":"r","_self":"s","_etag":"e","_attachments":"t","_ts":1699999980}
 

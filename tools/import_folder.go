@@ -9,6 +9,7 @@ import (
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 	"mayfly/keyspace/datadir"
+	"mayfly/vfs"
 
 	"github.com/rs/zerolog"
 )
@@ -24,7 +25,7 @@ type folderTarget struct {
 const commitEvery = 1000
 
 func newFolderTarget(dir string, partitions, maxContainers int, clock clock.Clock) (*folderTarget, error) {
-	have, err := datadir.Partitions(dir)
+	have, err := datadir.Partitions(vfs.OS, dir)
 	if err != nil {
 		return nil, err
 	}

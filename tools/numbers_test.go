@@ -10,6 +10,7 @@ import (
 
 // TestNumbersOnImport: a container keeps its number if that is free in the target.
 func TestNumbersOnImport(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t)
 	h.make("from", 2, func(_ *keyspace.Keyspace, tx *keyspace.Tx) {
 		tx.CreateContainer("gone", 5, expiry.Strict)

@@ -69,6 +69,7 @@ func TestSlipsInPaths(t *testing.T) {
 }
 
 func TestImportFromATerminal(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t)
 	var errs bytes.Buffer
 	code := Run([]string{"import", "--dir", h.path("data")}, Environment{In: nil, Out: &bytes.Buffer{}, Err: &errs, Terminals: Terminals{In: true}})

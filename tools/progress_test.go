@@ -14,6 +14,7 @@ import (
 
 // TestProgressOfFiles: check, repair and export show how far they have read. Standard output is what it is without.
 func TestProgressOfFiles(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t)
 	h.make("data", 1, func(_ *keyspace.Keyspace, tx *keyspace.Tx) {
 		for i := range 5 {

@@ -12,6 +12,7 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/keyspace/repair"
+	"mayfly/vfs"
 )
 
 var repairTool = tool{
@@ -43,7 +44,7 @@ func runRepair(c *call) (int, error) {
 	if *acceptClock {
 		now = c.Clock.Now()
 	}
-	report, err := repair.RunAt(values[0], values[1], now, addReport, c.status.File("reading"))
+	report, err := repair.RunAt(vfs.OS, values[0], values[1], now, addReport, c.status.File("reading"))
 	if err != nil {
 		return exitFailed, Advise(err, values[0])
 	}

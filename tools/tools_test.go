@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -17,6 +16,7 @@ import (
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 	"mayfly/keyspace/repair"
+	"mayfly/test/drill"
 )
 
 // epoch is where tests let time begin.
@@ -155,12 +155,12 @@ func (h *fixture) same(got, want content) {
 	}
 }
 
-// fillRandomly makes the folder "old" with 50,000 writes of items of all kinds, under changing policies
+// fillRandomly makes the folder "old" with thousands of writes of items of all kinds, under changing policies
 // and while time passes. unit is one of the seconds in which TTLs and deadlines are chosen. It returns the
 // content that lives nine units later.
 func (h *fixture) fillRandomly(unit time.Duration) content {
 	h.t.Helper()
-	random := rand.New(rand.NewPCG(1, 0))
+	random, writes := drill.Rand(h.t), drill.Pick(3_000, 15_000, 200_000)
 	text := func() string { // anything, line breaks and what is not UTF-8 included
 		b := make([]byte, random.IntN(40))
 		for i := range b {
@@ -187,7 +187,7 @@ func (h *fixture) fillRandomly(unit time.Duration) content {
 			}
 		}
 		tx.Close()
-		for range 25_000 {
+		for range writes / 2 {
 			name, id := names[random.IntN(5)], fmt.Sprint(random.IntN(1e6))
 			if random.IntN(10) == 0 {
 				id = text() + "x"
@@ -213,7 +213,7 @@ func (h *fixture) fillRandomly(unit time.Duration) content {
 				tx.Put(c, id, keyspace.Document, fmt.Sprintf(`{"n": %d, "ttl": %d.0}`, random.IntN(1e9), ttl), expiry.ExpireAt(now, ttl))
 			}
 			tx.Close()
-			if random.IntN(2000) == 0 {
+			if random.IntN(writes/25) == 0 {
 				h.clock.Advance(time.Duration(random.IntN(3000)) * unit / 1000)
 			}
 		}
@@ -221,15 +221,16 @@ func (h *fixture) fillRandomly(unit time.Duration) content {
 	h.close(ks)
 	h.clock.Advance(9 * unit)
 	before := h.content("old")
-	if len(before.Items) < 20_000 || before.Containers["carts"].Policy.OwnDeadTo == 0 || before.Containers["orders"].Policy.InheritDeadTo == 0 ||
+	if len(before.Items) < writes*2/5 || before.Containers["carts"].Policy.OwnDeadTo == 0 || before.Containers["orders"].Policy.InheritDeadTo == 0 ||
 		len(before.Containers["orders"].Indexes) != 4 {
 		h.t.Errorf("%d items, %+v: too little to compare", len(before.Items), before.Containers)
 	}
 	return before
 }
 
-// TestRoundTrip takes 50,000 writes from 16 partitions into 5, by lines.
+// TestRoundTrip takes thousands of writes from 16 partitions into 5, by lines.
 func TestRoundTrip(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t)
 	before := h.fillRandomly(time.Second)
 	h.run(exitOK, "", "export", h.path("old"), "--out", h.path("lines"))
@@ -261,6 +262,7 @@ func TestRoundTrip(t *testing.T) {
 }
 
 func TestExportOfAFolderThatCannotBeRead(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t)
 	h.refused("", []string{"no such file"}, "export", h.path("none"))
 	h.make("data", 2, func(_ *keyspace.Keyspace, tx *keyspace.Tx) {
@@ -304,6 +306,7 @@ func (h *fixture) spoil(name, text string, offset int) {
 var manyIndexes = strings.Repeat(`["/a"],`, 16)
 
 func TestImportReportsBadLines(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t)
 	good := []string{
 		`{"container":"orders","default":"10","mode":"lenient"}`,
@@ -378,6 +381,7 @@ func TestImportReportsBadLines(t *testing.T) {
 // Into a folder with items of its own: what was written later stays, and the marks of another history
 // kill nothing.
 func TestImportIntoAFolderInUseBefore(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t)
 	h.make("data", 3, func(_ *keyspace.Keyspace, tx *keyspace.Tx) {
 		tx.CreateContainer("orders", 100, expiry.Strict)
@@ -408,6 +412,7 @@ func TestImportIntoAFolderInUseBefore(t *testing.T) {
 }
 
 func TestCheckAndRepair(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t)
 	h.make("data", 1, func(_ *keyspace.Keyspace, tx *keyspace.Tx) {
 		tx.Put(tx.Container("0"), "id-1", keyspace.Document, `{"n":1}`, 0)
@@ -465,6 +470,7 @@ func TestCheckAndRepair(t *testing.T) {
 }
 
 func TestArguments(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t)
 	for _, tool := range all {
 		if !Is([]string{tool.name, "x"}) {
@@ -490,6 +496,7 @@ func TestArguments(t *testing.T) {
 
 // TestImportAddsIndexes: a container that has items keeps its indexes and gets those of the line, up to the limit.
 func TestImportAddsIndexes(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t)
 	first := `{"container":"orders","default":"-1","indexes":[["/n"],["/loc","geo"]]}
 {"container":"orders","id":"1","doc":{"n":1}}

@@ -17,6 +17,7 @@ func body(t *testing.T, b []byte) []byte {
 }
 
 func TestFrames(t *testing.T) {
+	t.Parallel()
 	for _, m := range []Message{
 		{Kind: Channel}, {Kind: Channel, Channel: "news", Text: "x"}, {Kind: Shard, Channel: "\xff\x00", Text: strings.Repeat("y", 300)},
 		{Kind: Event, Channel: "__keyspace@carts__:7", Numbered: "__keyspace@16__:7", Text: "expired"}, {Kind: Event, Channel: "__keyevent@0__:del", Text: "k"},
@@ -71,6 +72,7 @@ func FuzzDecode(f *testing.F) {
 }
 
 func TestFilters(t *testing.T) {
+	t.Parallel()
 	for pattern, want := range map[string]bool{
 		"*": true, "": false, "_*": true, "__key*": true, "__keyspace@0__:?": true, "__keyevent@*:expired": true, "[_]_key*": true, `\__key*`: true,
 		"news*": false, "__keyX*": false, "__keyspace@0__:k": true, "__keyspac": false, "+switch-master": false, "__sentinel__:hello": false,

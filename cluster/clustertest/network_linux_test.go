@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"testing"
 	"time"
+
+	"mayfly/test/drill"
 )
 
 // network makes a network for a test.
@@ -80,6 +82,7 @@ func connect(t *testing.T, w *Network, host int) net.Conn {
 }
 
 func TestNetwork(t *testing.T) {
+	drill.Slow(t)
 	w := network(t, 2)
 	echo(t, w, 1)
 	echo(t, w, 2)

@@ -218,6 +218,7 @@ func (n *node) propose(t *testing.T, text string) {
 }
 
 func TestSessions(t *testing.T) {
+	t.Parallel()
 	w := newNet(t, 3)
 	first := w.leader()
 	for _, n := range w.nodes {
@@ -263,6 +264,7 @@ func TestSessions(t *testing.T) {
 // TestLateBatchIsVoid shows the second line of the fence: a batch that gets into the log after another session has begun is
 // void on every node.
 func TestLateBatchIsVoid(t *testing.T) {
+	t.Parallel()
 	w := newNet(t, 3)
 	n := w.leader()
 	n.propose(t, "a")
@@ -279,6 +281,7 @@ func TestLateBatchIsVoid(t *testing.T) {
 }
 
 func TestLease(t *testing.T) {
+	t.Parallel()
 	w := newNet(t, 3)
 	n := w.leader()
 	w.tick(1)
@@ -323,6 +326,7 @@ func TestLease(t *testing.T) {
 
 // TestRestartedVoterKeepsItsPromise shows that a node that has confirmed a lease does not elect another leader after a restart.
 func TestRestartedVoterKeepsItsPromise(t *testing.T) {
+	t.Parallel()
 	w := newNet(t, 3)
 	n := w.leader()
 	w.cut[1+n.config.ID%3] = true // hears the leader no more, and will campaign
@@ -343,6 +347,7 @@ func TestRestartedVoterKeepsItsPromise(t *testing.T) {
 
 // TestFailedTransferEndsLeases shows that a leader that has told another one to depose it has no lease in that term again.
 func TestFailedTransferEndsLeases(t *testing.T) {
+	t.Parallel()
 	w := newNet(t, 3)
 	n := w.leader()
 	w.tick(1)
@@ -370,6 +375,7 @@ func TestFailedTransferEndsLeases(t *testing.T) {
 }
 
 func TestSingleNode(t *testing.T) {
+	t.Parallel()
 	w := newNet(t, 1)
 	w.nodes[1].Campaign()
 	w.settle()
@@ -421,6 +427,7 @@ func (w *net) propose(op entry.Op, m entry.Member) {
 
 // What clients announce is bounded: the state is in the memory of every node, and in the log with each change.
 func TestAnnouncements(t *testing.T) {
+	t.Parallel()
 	w := newNet(t, 3)
 	leader := w.leader()
 	leader.propose(t, "a")
@@ -459,6 +466,7 @@ func (w *net) join(m entry.Member) {
 }
 
 func TestMembers(t *testing.T) {
+	t.Parallel()
 	w := newNet(t, 3)
 	n := w.leader()
 	n.propose(t, "a")
@@ -528,6 +536,7 @@ func TestMembers(t *testing.T) {
 }
 
 func TestStepRefuses(t *testing.T) {
+	t.Parallel()
 	w := newNet(t, 3)
 	n := w.leader()
 	follower := w.nodes[1+n.config.ID%3]
@@ -562,6 +571,7 @@ func TestStepRefuses(t *testing.T) {
 
 // TestBacklog shows that a follower whose applier stands takes a bounded number of bytes, and goes on later.
 func TestBacklog(t *testing.T) {
+	t.Parallel()
 	w := newNet(t, 3)
 	n := w.leader()
 	id := 1 + n.config.ID%3
@@ -592,6 +602,7 @@ func TestBacklog(t *testing.T) {
 
 // TestDamagedLog shows that what raft panics about becomes an error.
 func TestDamagedLog(t *testing.T) {
+	t.Parallel()
 	w := newNet(t, 3)
 	n := w.leader()
 	follower := w.nodes[1+n.config.ID%3]
@@ -618,6 +629,7 @@ func TestDamagedLog(t *testing.T) {
 
 // TestUnknownVersion shows that a node stops at an entry that it does not know.
 func TestUnknownVersion(t *testing.T) {
+	t.Parallel()
 	w := newNet(t, 3)
 	n := w.leader()
 	if err := n.raft.Propose([]byte{entry.Version + 1, 1, 2, 3}); err != nil {
@@ -631,6 +643,7 @@ func TestUnknownVersion(t *testing.T) {
 
 // TestDeposeWithoutADisk shows that a leader whose log cannot be written makes another node the leader, with all it has sent.
 func TestDeposeWithoutADisk(t *testing.T) {
+	t.Parallel()
 	w := newNet(t, 3)
 	n := w.leader()
 	to := 1 + n.config.ID%3
@@ -662,6 +675,7 @@ func TestDeposeWithoutADisk(t *testing.T) {
 // TestSlowDisk shows that a leader whose log is not written for long keeps its followers and its lease, and applies nothing
 // meanwhile that is not on its disk.
 func TestSlowDisk(t *testing.T) {
+	t.Parallel()
 	w := newNet(t, 3)
 	n := w.leader()
 	n.stalled = true

@@ -2,21 +2,20 @@ package core
 
 import (
 	cryptorand "crypto/rand"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
+
+	"mayfly/test/drill"
 )
 
-var (
-	simSeeds = flag.Int("seeds", 0, "how many seeds the simulation plays; 0: a few hundred")
-	simSeed  = flag.Uint64("seed", 0, "the first seed; with -seeds 1 -v the simulation prints its trace")
-	simSteps = flag.Int("steps", 15, "how many faults the simulation makes for each seed")
-)
+// simSteps is how many faults the simulation makes for each seed.
+const simSteps = 15
 
-// seeded makes raft draw its election timeouts from a seed for the rest of a test.
+// seeded makes raft draw its election timeouts from a seed for the rest of a test. Raft has one source of chance for the whole
+// process, so no test of a simulation runs in parallel.
 func seeded(t *testing.T) func(seed uint64) {
 	t.Helper()
 	real := cryptorand.Reader
@@ -42,10 +41,10 @@ type result struct {
 }
 
 // simulate plays a seed: some faults, then rest, after which the cluster must serve again.
-func simulate(seed uint64, steps int, mutant mutation, verbose func(string)) (r result) {
+func simulate(seed uint64, mutant mutation, verbose func(string)) (r result) {
 	w := newWorld(seed, mutant)
 	w.verbose = verbose
-	for range steps {
+	for range simSteps {
 		w.run(w.now + w.between(50*time.Millisecond, 1500*time.Millisecond))
 		if w.failure != "" {
 			break
@@ -93,28 +92,20 @@ func (w *world) rest() {
 	}
 }
 
-// TestSimulation plays seeds. A seed that fails can be played again alone:
-//
-//	go test ./cluster/core -run TestSimulation$ -seed 4711 -seeds 1 -v
+// TestSimulation plays seeds, each of which is the first one of a run with -seed. With -v it prints the trace of one that fails.
 func TestSimulation(t *testing.T) {
-	seeds := *simSeeds
-	if seeds == 0 {
-		seeds = 300
-		if testing.Short() {
-			seeds = 100
-		}
-	}
+	first, seeds := drill.Seed(t), drill.Pick(15, 60, 3000)
 	seed := seeded(t)
 	var total result
-	for n := range uint64(seeds) {
-		var verbose func(string)
-		if *simSeeds == 1 && testing.Verbose() {
-			verbose = func(line string) { fmt.Println(line) }
-		}
-		seed(*simSeed + n)
-		r := simulate(*simSeed+n, *simSteps, sound, verbose)
+	for n := first; n != first+uint64(seeds); n++ {
+		seed(n)
+		r := simulate(n, sound, nil)
 		if r.failure != "" {
-			t.Errorf("seed %d: %s", *simSeed+n, r.failure)
+			if testing.Verbose() {
+				seed(n)
+				simulate(n, sound, func(line string) { fmt.Println(line) })
+			}
+			t.Fatalf("-seed %d: %s", n, r.failure)
 		}
 		total.entries += r.entries
 		total.sessions += r.sessions
@@ -128,11 +119,11 @@ func TestSimulation(t *testing.T) {
 // TestSimulationReplays shows that a seed is the whole schedule.
 func TestSimulationReplays(t *testing.T) {
 	seed := seeded(t)
-	for n := range uint64(10) {
+	for n := range drill.Pick[uint64](2, 4, 10) {
 		var hashes [2]uint64
 		for i := range hashes {
 			seed(n)
-			hashes[i] = simulate(n, 15, sound, nil).hash
+			hashes[i] = simulate(n, sound, nil).hash
 		}
 		if hashes[0] != hashes[1] {
 			t.Errorf("seed %d: traces %x and %x", n, hashes[0], hashes[1])
@@ -163,7 +154,7 @@ func TestSimulationMutants(t *testing.T) {
 			const most = 3000
 			for n := tt.first; n < tt.first+most; n++ {
 				seed(n)
-				if r := simulate(n, 15, tt.mutant, nil); r.failure != "" {
+				if r := simulate(n, tt.mutant, nil); r.failure != "" {
 					t.Logf("seed %d: %s", n, r.failure)
 					return
 				}
@@ -174,10 +165,11 @@ func TestSimulationMutants(t *testing.T) {
 }
 
 // TestFailoverTime kills leaders of clusters of three in which nothing else fails: another one leads soon.
+// The seeds are always the same: the bound holds for most elections, not for each.
 func TestFailoverTime(t *testing.T) {
 	seed := seeded(t)
 	var took []time.Duration
-	for n := uint64(0); len(took) < 100; n++ {
+	for n := uint64(0); len(took) < drill.Pick(3, 15, 100); n++ {
 		seed(n)
 		w := newWorld(n, sound)
 		w.run(5*time.Second + w.between(0, time.Second))

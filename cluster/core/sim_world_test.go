@@ -383,6 +383,12 @@ func (w *world) loseDisk(m *machine) {
 			return
 		}
 	}
+	// The others elect by the voters that they know. Those of the last change may be known to m alone.
+	for _, id := range state.Voters {
+		if other := w.byID[id]; other != nil && other != m && (other.inc == nil || !slices.Equal(other.inc.core.state.Voters, state.Voters)) {
+			return
+		}
+	}
 	if !state.Voter(m.id) || intact != len(state.Voters) || intact < 3 || len(state.Learners) > 0 {
 		return
 	}

@@ -3,22 +3,22 @@ package disk
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"mayfly/test/drill"
+
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// segments makes segments of a log small for a test.
-func segments(t *testing.T, size int64) {
-	t.Helper()
-	wal.SegmentSizeBytes = size
-	t.Cleanup(func() { wal.SegmentSizeBytes = segmentSize })
+// TestMain makes segments small: a few Saves fill one. The library has one size for the whole process.
+func TestMain(m *testing.M) {
+	wal.SegmentSizeBytes = 8 << 10
+	os.Exit(m.Run())
 }
 
 // tempDir returns a folder in memory where the machine has one: the tests sync thousands of times.
@@ -118,6 +118,7 @@ func expect(t *testing.T, l *Log, want string) {
 }
 
 func TestLogReopens(t *testing.T) {
+	t.Parallel()
 	o, l := created(t)
 	expect(t, l, "1:1 term 1 vote 0 commit 1")
 	save(t, l, hard(2, 1, 1), entries(2, 2, 4, 100))
@@ -140,6 +141,7 @@ func TestLogReopens(t *testing.T) {
 
 // TestLogIsOpenedOnce shows that two incarnations cannot share a log.
 func TestLogIsOpenedOnce(t *testing.T) {
+	t.Parallel()
 	o, _ := created(t)
 	if l, err := Open(o); err == nil {
 		l.Close()
@@ -148,6 +150,7 @@ func TestLogIsOpenedOnce(t *testing.T) {
 }
 
 func TestOpenPosition(t *testing.T) {
+	t.Parallel()
 	build := func(t *testing.T) Options {
 		o, l := created(t)
 		save(t, l, hard(2, 1, 1), entries(2, 2, 4, 100))
@@ -199,6 +202,7 @@ func TestOpenPosition(t *testing.T) {
 
 // TestSaveSnapshot shows that stores of a peer begin the log anew, after a restart too, whatever the log had before.
 func TestSaveSnapshot(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		index, term uint64
 		more        bool
@@ -225,6 +229,7 @@ func TestSaveSnapshot(t *testing.T) {
 }
 
 func TestForeign(t *testing.T) {
+	t.Parallel()
 	o, l := created(t)
 	l.Close()
 	for _, other := range []Options{{Cluster: 8, ID: 1}, {Cluster: 7, ID: 2}} {
@@ -243,7 +248,7 @@ func TestForeign(t *testing.T) {
 
 // TestCompact shows that the log keeps what the local files lack, what Keep says, what is retained, and no more.
 func TestCompact(t *testing.T) {
-	segments(t, 64<<10)
+	t.Parallel()
 	o, l := created(t)
 	l.Close()
 	o.Keep = 100 << 10
@@ -313,7 +318,7 @@ func TestCompact(t *testing.T) {
 
 // TestHardStateSurvivesSegments shows that a vote is found again although the segment that it was written to is gone.
 func TestHardStateSurvivesSegments(t *testing.T) {
-	segments(t, 16<<10)
+	t.Parallel()
 	o, l := created(t)
 	save(t, l, hard(5, 3, 1), nil)
 	l.Close()
@@ -342,10 +347,10 @@ func history(t *testing.T) (Options, []string) {
 	o, l := created(t)
 	var known []string
 	last := uint64(1)
-	for i := uint64(1); i <= 40; i++ {
+	for i := uint64(1); i <= 41; i++ { // the last one has an entry
 		term := 1 + i/10
 		n := i % 4
-		save(t, l, hard(term, i%3, last), entries(term, last+1, last+n, int(50+i*13)))
+		save(t, l, hard(term, i%3, last), entries(term, last+1, last+n, int(50+i*20)))
 		last += n
 		known = append(known, describe(t, l))
 	}
@@ -369,7 +374,8 @@ func copyTo(t *testing.T, o Options) Options {
 // TestDamage damages each region of each segment, by other bytes and by zeros. No damage is read as if it were the log:
 // it is an error, or changes nothing, or is a cut of the last Save, which looks like that of a power cut.
 func TestDamage(t *testing.T) {
-	segments(t, 4<<10)
+	t.Parallel()
+	random, stride := drill.Rand(t), drill.Pick(1999, 499, 61)
 	o, known := history(t)
 	whole, beforeLast := known[len(known)-1], known[len(known)-2:]
 	files, err := listSegments(o.Dir)
@@ -382,7 +388,10 @@ func TestDamage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for at := 0; at < len(content); at += 61 {
+		if number == len(files)-1 {
+			stride = 61 // cuts are rare
+		}
+		for at := random.IntN(stride); at < len(content); at += stride {
 			for _, damage := range []func([]byte){
 				func(b []byte) { b[at] ^= 0x40 },
 				func(b []byte) { clear(b[at:min(at+8, len(b))]) },
@@ -434,7 +443,7 @@ func isPrefix(got, of string) bool {
 }
 
 func TestMissingSegment(t *testing.T) {
-	segments(t, 4<<10)
+	t.Parallel()
 	o, _ := history(t)
 	files, err := listSegments(o.Dir)
 	if err != nil {
@@ -455,7 +464,7 @@ func TestMissingSegment(t *testing.T) {
 	if err := os.Remove(filepath.Join(c.Dir, filepath.Base(files[len(files)-1].path))); err != nil {
 		t.Fatal(err)
 	}
-	c.Applied, c.Term = 61, 5
+	c.Applied, c.Term = 62, 5
 	var damage *DamageError
 	if _, err := Open(c); !errors.As(err, &damage) {
 		t.Errorf("without the last segment: %v", err)
@@ -465,12 +474,13 @@ func TestMissingSegment(t *testing.T) {
 // TestPowerCut cuts the last Save at each sector, with all subsets of sectors at random lost: what was synced before is
 // there, and of the last Save a part at most.
 func TestPowerCut(t *testing.T) {
-	segments(t, 64<<10)
-	for seed := range uint64(60) {
+	t.Parallel()
+	random := drill.Rand(t)
+	for range drill.Pick(4, 20, 60) {
 		o, l := created(t)
 		last := uint64(1)
-		for i := range seed % 7 {
-			save(t, l, hard(2, 1, last), entries(2, last+1, last+1+i%3, int(100+700*i)))
+		for i := range random.Uint64N(6) {
+			save(t, l, hard(2, 1, last), entries(2, last+1, last+1+i%3, 50+random.IntN(250)))
 			last += 1 + i%3
 		}
 		before := describe(t, l)
@@ -479,7 +489,7 @@ func TestPowerCut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		save(t, l, hard(2, 1, last), entries(2, last+1, last+1+seed%5, int(100+seed*50)))
+		save(t, l, hard(2, 1, last), entries(2, last+1, last+1+random.Uint64N(5), 50+random.IntN(350)))
 		after := describe(t, l)
 		written, err := os.ReadFile(path)
 		if err != nil {
@@ -490,26 +500,24 @@ func TestPowerCut(t *testing.T) {
 		for synced[first] == written[first] {
 			first++
 		}
-		random := seed*2654435761 + 12345
 		for trial := range 20 {
 			image := slices.Clone(written)
 			for sector := first / 512; sector*512 < len(written) && !isZero(written[sector*512:]); sector++ {
-				random = random*6364136223846793005 + 1442695040888963407
-				if random>>63 == 0 {
+				if random.IntN(2) == 0 {
 					copy(image[sector*512:sector*512+512], synced[sector*512:])
 				}
 			}
-			if err := os.WriteFile(path, image, 0o600); err != nil {
+			if err := errors.Join(os.RemoveAll(o.Dir), os.Mkdir(o.Dir, 0o700), os.WriteFile(path, image, 0o600)); err != nil {
 				t.Fatal(err)
 			}
 			l, err := Open(o)
 			if err != nil {
-				t.Fatalf("seed %d, trial %d: %v", seed, trial, err)
+				t.Fatalf("trial %d: %v", trial, err)
 			}
 			got := describe(t, l)
 			cutBefore, _, _ := strings.Cut(before, "term")
 			if !isPrefix(got, after) || !strings.HasPrefix(got, cutBefore) {
-				t.Fatalf("seed %d, trial %d: %s\nis not between %s\nand %s", seed, trial, got, before, after)
+				t.Fatalf("trial %d: %s\nis not between %s\nand %s", trial, got, before, after)
 			}
 			save(t, l, nil, entries(3, last+1, last+2, 3000))
 			want := describe(t, l)
@@ -523,6 +531,7 @@ func TestPowerCut(t *testing.T) {
 
 // TestWriteError shows that a log that could not be written says so from then on, and opens again with all it had.
 func TestWriteError(t *testing.T) {
+	t.Parallel()
 	o, l := created(t)
 	save(t, l, hard(2, 1, 1), entries(2, 2, 4, 100))
 	want := describe(t, l)
@@ -544,9 +553,9 @@ func TestWriteError(t *testing.T) {
 
 // TestRandomHistories saves, compacts, takes stores and opens again at random, beside a model of what raft expects.
 func TestRandomHistories(t *testing.T) {
-	segments(t, 8<<10)
-	for seed := range uint64(60) {
-		random := rand.New(rand.NewPCG(seed, 3))
+	t.Parallel()
+	random := drill.Rand(t)
+	for round := range drill.Pick(4, 15, 150) {
 		o, l := created(t)
 		l.Close()
 		o.Keep = 6 << 10
@@ -612,7 +621,7 @@ func TestRandomHistories(t *testing.T) {
 				l = opened(t, o)
 			}
 			if got := describe(t, l); got != want() {
-				t.Fatalf("seed %d, step %d: the log is\n%s\nwant\n%s", seed, step, got, want())
+				t.Fatalf("round %d, step %d: the log is\n%s\nwant\n%s", round, step, got, want())
 			}
 			expect(t, l, want())
 		}
@@ -622,7 +631,6 @@ func TestRandomHistories(t *testing.T) {
 
 // FuzzOpen opens files that no program has written. They are an error or a log that goes on.
 func FuzzOpen(f *testing.F) {
-	wal.SegmentSizeBytes = 4 << 10
 	dir := f.TempDir()
 	o := Options{Dir: filepath.Join(dir, "seed"), Cluster: 7, ID: 1}
 	if err := Create(o, snapshot(1, 1).GetMetadata()); err != nil {

@@ -3,12 +3,13 @@ package disk
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"mayfly/test/drill"
 )
 
 // page is the unit in which a file system in memory has room.
@@ -81,7 +82,7 @@ func (b *ballast) resize(pages int64) error {
 // TestFullDisk fills the disk at every page that a log writes, opens the log again and again while the disk is full or gets a
 // little room, and writes on. What Save has acknowledged is there whenever the log opens, and no full disk is taken for damage.
 func TestFullDisk(t *testing.T) {
-	segments(t, 32<<10)
+	t.Parallel()
 	dir := smallDisk(t, 100)
 	file, err := os.Create(filepath.Join(dir, "ballast"))
 	if err != nil {
@@ -89,14 +90,10 @@ func TestFullDisk(t *testing.T) {
 	}
 	defer file.Close()
 	b := &ballast{File: file}
-	seeds := uint64(80)
-	if testing.Short() {
-		seeds = 20
-	}
+	random := drill.Rand(t)
 	var failedOpens, failedSaves int
-	for seed := range seeds {
+	for range drill.Pick(4, 15, 100) {
 		b.empty(t)
-		random := rand.New(rand.NewPCG(seed, 5))
 		o := Options{Dir: filepath.Join(dir, "wal"), Cluster: 7, ID: 1, Applied: 1, Term: 1}
 		if err := os.RemoveAll(o.Dir); err != nil {
 			t.Fatal(err)
@@ -114,7 +111,7 @@ func TestFullDisk(t *testing.T) {
 				to := last + 1 + random.Uint64N(5)
 				if err := l.Save(hard(2, 1, commit), entries(2, last+1, to, 10+random.IntN(3000)), nil); err != nil {
 					if !errors.Is(err, syscall.ENOSPC) {
-						t.Fatalf("seed %d: saving: %v", seed, err)
+						t.Fatalf("saving: %v", err)
 					}
 					failedSaves++
 					return
@@ -127,36 +124,34 @@ func TestFullDisk(t *testing.T) {
 			l, err := Open(o)
 			if err != nil {
 				if damage := (*DamageError)(nil); errors.As(err, &damage) || !errors.Is(err, syscall.ENOSPC) {
-					t.Fatalf("seed %d: opening on a full disk: %v", seed, err)
+					t.Fatalf("opening on a full disk: %v", err)
 				}
 				failedOpens++
 				return nil
 			}
 			if last, _ := l.Memory().LastIndex(); last < acknowledged {
-				t.Fatalf("seed %d: entries up to %d are acknowledged, the log ends at %d", seed, acknowledged, last)
+				t.Fatalf("entries up to %d are acknowledged, the log ends at %d", acknowledged, last)
 			}
 			if hs, _, _ := l.Memory().InitialState(); hs.GetTerm() < 2 && acknowledged > 1 || hs.GetCommit() > acknowledged {
-				t.Fatalf("seed %d: %s", seed, describe(t, l))
+				t.Fatalf("%s", describe(t, l))
 			}
 			return l
 		}
 		l := open()
 		write(l, 1+random.IntN(20))
-		b.leave(t, int64(seed%40))
+		b.leave(t, random.Int64N(40))
 		write(l, 1000)
 		for range 12 {
 			closeFailed(l)
 			if l = open(); l != nil {
 				write(l, 1000)
-			} else {
-				l = nil
 			}
 			b.leave(t, random.Int64N(4))
 		}
 		closeFailed(l)
 		b.empty(t)
 		if l = open(); l == nil {
-			t.Fatalf("seed %d: does not open with room", seed)
+			t.Fatalf("does not open with room")
 		}
 		write(l, 3)
 		want := describe(t, l)
@@ -166,7 +161,7 @@ func TestFullDisk(t *testing.T) {
 		l = open()
 		expect(t, l, want)
 		if left, _ := filepath.Glob(filepath.Join(o.Dir, "*.tmp")); len(left) > 2 {
-			t.Errorf("seed %d: leftovers %s", seed, strings.Join(left, " "))
+			t.Errorf("leftovers %s", strings.Join(left, " "))
 		}
 		l.Close()
 	}

@@ -15,6 +15,7 @@ var (
 )
 
 func TestEntries(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		data []byte
 		want Entry
@@ -124,6 +125,7 @@ func FuzzDecodeState(f *testing.F) {
 
 // TestState plays the changes of a cluster: a fourth node, a lost disk, a node that leaves.
 func TestState(t *testing.T) {
+	t.Parallel()
 	s := FirstState([]Member{bob, alice})
 	step := func(e Entry, changed bool) {
 		t.Helper()
@@ -189,6 +191,7 @@ func TestState(t *testing.T) {
 }
 
 func TestDecodeState(t *testing.T) {
+	t.Parallel()
 	whole := FirstState([]Member{alice, bob, carol}).Encode()
 	for n := 1; n < len(whole); n++ {
 		if _, err := DecodeState(whole[:n]); !errors.Is(err, ErrDamaged) {
@@ -207,6 +210,7 @@ func TestDecodeState(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
+	t.Parallel()
 	for want, got := range map[string]string{
 		"none": None.String(), "batch": Batch.String(), "begin": Begin.String(), "change": Change.String(), "conf": Conf.String(), "kind 9": Kind(9).String(),
 		"announce": Announce.String(), "join": Join.String(), "leave": Leave.String(), "op 9": Op(9).String(),

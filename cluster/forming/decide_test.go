@@ -65,6 +65,7 @@ func state(t *testing.T, text string) *hello {
 
 // TestDecide has every case of a first start and of a lost disk, seen by the first node of each row. "-" is a node that does not answer.
 func TestDecide(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ nodes, want string }{
 		// A first start: all empty.
 		{"a|b|c", "found"},

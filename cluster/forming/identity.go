@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"mayfly/keyspace/aof"
 	"mayfly/keyspace/record"
+	"mayfly/vfs"
 )
 
 // FileName is the identity's file in DIR/cluster.
@@ -191,16 +191,16 @@ func write(clusterDir string, identity *Identity) error {
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
-		return aof.SyncDir(clusterDir)
+		return vfs.SyncDir(vfs.OS, clusterDir)
 	}
 	if err := os.Mkdir(clusterDir, 0o700); err == nil {
-		if err := aof.SyncDir(filepath.Dir(clusterDir)); err != nil {
+		if err := vfs.SyncDir(vfs.OS, filepath.Dir(clusterDir)); err != nil {
 			return err
 		}
 	} else if !errors.Is(err, os.ErrExist) {
 		return err
 	}
-	err := aof.WriteFile(path+".tmp", identity.marshal())
+	err := vfs.WriteFile(vfs.OS, path+".tmp", identity.marshal())
 	if err == nil {
 		err = os.Rename(path+".tmp", path)
 	}
@@ -208,7 +208,7 @@ func write(clusterDir string, identity *Identity) error {
 		os.Remove(path + ".tmp")
 		return err
 	}
-	return aof.SyncDir(clusterDir)
+	return vfs.SyncDir(vfs.OS, clusterDir)
 }
 
 // WriteLost makes a node one that has lost its files and its identity with them. It may then only join the cluster to

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"mayfly/keyspace/aof"
-
 	"github.com/rs/zerolog"
 )
 
@@ -19,6 +17,7 @@ func example() *Identity {
 }
 
 func TestIdentityRoundTrip(t *testing.T) {
+	t.Parallel()
 	for _, want := range []*Identity{
 		example(),
 		{Cluster: 1<<63 - 1, ID: 7, Name: "b", Stage: Joining, Joined: true},
@@ -55,6 +54,7 @@ func TestIdentityRoundTrip(t *testing.T) {
 
 // Every wrong bit and every lost end is noticed: an id that was not written never votes.
 func TestDamagedIdentity(t *testing.T) {
+	t.Parallel()
 	text := example().marshal()
 	for at := range text {
 		for bit := range 8 {
@@ -98,6 +98,7 @@ func TestDamagedIdentity(t *testing.T) {
 
 // Identities that no node writes are damage, though their checksum is right.
 func TestImpossibleIdentities(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(i *Identity){
 		"no id":          func(i *Identity) { i.ID = 0 },
 		"no cluster":     func(i *Identity) { i.Cluster = 0 },
@@ -120,6 +121,7 @@ func TestImpossibleIdentities(t *testing.T) {
 
 // A node does not take over the folder of another one.
 func TestFolderOfAnotherNode(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := write(dir, example()); err != nil {
 		t.Fatal(err)
@@ -132,6 +134,7 @@ func TestFolderOfAnotherNode(t *testing.T) {
 
 // Lose takes the id away on disk first; the cluster and its members stay known.
 func TestLose(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := write(dir, example()); err != nil {
 		t.Fatal(err)
@@ -140,13 +143,12 @@ func TestLose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fsync := aof.Fsync
-	defer func() { aof.Fsync = fsync }()
-	aof.Fsync = func(*os.File) error { return errors.New("the disk fails") }
+	works := f.write
+	f.write = func(string, *Identity) error { return errors.New("the disk fails") }
 	if err := f.Lose(); err == nil || f.Identity().Stage != Formed {
 		t.Errorf("%v; %+v", err, f.Identity())
 	}
-	aof.Fsync = fsync
+	f.write = works
 	if err := f.Lose(); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 )
 
 func TestLeader(t *testing.T) {
+	t.Parallel()
 	g := newGroup(t, "a", "b", "c")
 	for _, name := range []string{"a", "b", "c"} {
 		g.start(name)

@@ -4,19 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
-	"github.com/rs/zerolog"
-)
+	"mayfly/test/drill"
 
-var (
-	modelSeed = flag.Uint64("modelseed", 0, "the seed of TestModel; 0: many")
-	modelRuns = flag.Int("modelruns", 0, "runs of TestModel; 0: some")
+	"github.com/rs/zerolog"
 )
 
 // model is a cluster of nodes that crash, restart and lose their disks while they form.
@@ -338,18 +334,12 @@ func (m *model) whole() bool {
 // TestModel lets nodes crash between any two steps of forming, lose their disks and get requests late or twice. There are
 // never two clusters, no id takes part twice, and there is one cluster when all are up.
 func TestModel(t *testing.T) {
-	if *modelSeed != 0 {
-		newModel(t, *modelSeed).run()
-		return
-	}
-	runs := *modelRuns
-	if runs == 0 {
-		runs = 1500
-	}
-	for seed := uint64(1); seed <= uint64(runs); seed++ {
-		newModel(t, seed).run()
+	t.Parallel()
+	first := drill.Seed(t)
+	for n := range drill.Pick[uint64](100, 400, 20_000) {
+		newModel(t, first+n).run()
 		if t.Failed() {
-			t.Fatalf("modelseed %d", seed)
+			t.Fatalf("-seed %d", first+n)
 		}
 	}
 }

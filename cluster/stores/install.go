@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"mayfly/keyspace/aof"
+	"mayfly/vfs"
 )
 
 // The phases of an installation. The marker names the one that has begun.
@@ -120,7 +120,7 @@ func moveIn(from, to string, files []File) error {
 			return invalid("%s is lost", filepath.Join(from, f.Name))
 		}
 	}
-	return errors.Join(aof.SyncDir(to), aof.SyncDir(from))
+	return errors.Join(vfs.SyncDir(vfs.OS, to), vfs.SyncDir(vfs.OS, from))
 }
 
 // moveData moves the data files of a folder to another one, durably, and returns how many.
@@ -138,7 +138,7 @@ func moveData(dir, to string) (moved int, err error) {
 		}
 		moved++
 	}
-	return moved, errors.Join(aof.SyncDir(to), aof.SyncDir(dir))
+	return moved, errors.Join(vfs.SyncDir(vfs.OS, to), vfs.SyncDir(vfs.OS, dir))
 }
 
 // Discard removes pending stores that are not marked.
@@ -192,7 +192,7 @@ func SetAside(dir, name string) (string, error) {
 			return "", err
 		}
 	}
-	if err := errors.Join(aof.SyncDir(to), aof.SyncDir(clusterDir)); err != nil {
+	if err := errors.Join(vfs.SyncDir(vfs.OS, to), vfs.SyncDir(vfs.OS, clusterDir)); err != nil {
 		return "", err
 	}
 	_, err = moveData(dir, to)

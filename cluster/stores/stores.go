@@ -10,8 +10,8 @@ import (
 	"regexp"
 	"sync"
 
-	"mayfly/keyspace/aof"
 	"mayfly/keyspace/record"
+	"mayfly/vfs"
 )
 
 // The folders and files in DIR/cluster.
@@ -90,13 +90,13 @@ func writeList(path string, l listFile) error {
 	if err := step("write " + path); err != nil {
 		return err
 	}
-	if err := aof.WriteFile(path+".tmp", l.text()); err != nil {
+	if err := vfs.WriteFile(vfs.OS, path+".tmp", l.text()); err != nil {
 		return errors.Join(err, os.Remove(path+".tmp"))
 	}
 	if err := rename(path+".tmp", path); err != nil {
 		return err
 	}
-	return aof.SyncDir(filepath.Dir(path))
+	return vfs.SyncDir(vfs.OS, filepath.Dir(path))
 }
 
 // readList reads a list, nil if there is none. The error for a damaged one is an *InvalidError.
@@ -136,7 +136,7 @@ func remove(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	return aof.SyncDir(filepath.Dir(path))
+	return vfs.SyncDir(vfs.OS, filepath.Dir(path))
 }
 
 func removeAll(path string) error {
@@ -154,5 +154,5 @@ func mkdir(path string) error {
 	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
-	return aof.SyncDir(filepath.Dir(path))
+	return vfs.SyncDir(vfs.OS, filepath.Dir(path))
 }

@@ -14,7 +14,8 @@ import (
 	"strings"
 	"testing"
 
-	"mayfly/keyspace/aof"
+	"mayfly/vfs"
+	"mayfly/vfs/vfstest"
 )
 
 // files are those of a small backup.
@@ -80,7 +81,11 @@ func packed(t testing.TB, files map[string]string) []byte {
 // folder makes a node's folder with old files, and returns it and its cluster folder.
 func folder(t *testing.T) (dir, clusterDir string) {
 	t.Helper()
-	dir = t.TempDir()
+	dir, err := os.MkdirTemp("/dev/shm", "stores") // in memory where the machine has that: the tests sync thousands of times
+	if err != nil {
+		dir = t.TempDir()
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
 	write(t, dir, files("old"))
 	write(t, dir, map[string]string{"LOCK": "1", "redis.conf": "port 1", "partition-007.db": "one more", "partition-000.db.torn-1": "x"})
 	clusterDir = filepath.Join(dir, "cluster")
@@ -101,7 +106,7 @@ func TestRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Unpack(clusterDir, 42, 3, size, stream); err != nil {
+	if err := Unpack(vfs.OS, clusterDir, 42, 3, size, stream); err != nil {
 		t.Fatal(err)
 	}
 	pending, err := Pending(clusterDir)
@@ -114,7 +119,7 @@ func TestRoundTrip(t *testing.T) {
 	if err := errors.Join(Mark(clusterDir), Mark(clusterDir)); err != nil {
 		t.Fatal(err)
 	}
-	if err := Unpack(clusterDir, 43, 3, size, bytes.NewReader(nil)); err == nil {
+	if err := Unpack(vfs.OS, clusterDir, 43, 3, size, bytes.NewReader(nil)); err == nil {
 		t.Error("others may arrive before the installation")
 	}
 	if err := Discard(clusterDir); err != nil {
@@ -172,7 +177,7 @@ func TestInstallAfterCrashes(t *testing.T) {
 	for n := 0; ; n++ {
 		dir, clusterDir := folder(t)
 		crashed := crashAt(t, n, func() error {
-			if err := Unpack(clusterDir, 42, 3, int64(len(stream)), bytes.NewReader(stream)); err != nil {
+			if err := Unpack(vfs.OS, clusterDir, 42, 3, int64(len(stream)), bytes.NewReader(stream)); err != nil {
 				return err
 			}
 			if err := Mark(clusterDir); err != nil {
@@ -223,7 +228,7 @@ func TestInstallAfterCrashes(t *testing.T) {
 func TestInstallOfIncompleteStores(t *testing.T) {
 	stream := packed(t, files("new"))
 	dir, clusterDir := folder(t)
-	if err := errors.Join(Unpack(clusterDir, 42, 3, int64(len(stream)), bytes.NewReader(stream)), Mark(clusterDir)); err != nil {
+	if err := errors.Join(Unpack(vfs.OS, clusterDir, 42, 3, int64(len(stream)), bytes.NewReader(stream)), Mark(clusterDir)); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Truncate(filepath.Join(clusterDir, Incoming, "partition-000.db"), 5); err != nil {
@@ -377,7 +382,7 @@ func TestHostileStreams(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, clusterDir := folder(t)
-			err := Unpack(clusterDir, 1, 1, int64(len(b)), bytes.NewReader(b))
+			err := Unpack(vfs.OS, clusterDir, 1, 1, int64(len(b)), bytes.NewReader(b))
 			if bad := (*InvalidError)(nil); !errors.As(err, &bad) {
 				t.Errorf("got %v", err)
 			}
@@ -396,21 +401,16 @@ func TestHostileStreams(t *testing.T) {
 func TestSizes(t *testing.T) {
 	_, clusterDir := folder(t)
 	good := packed(t, files("new"))
-	if err := Unpack(clusterDir, 1, 1, int64(len(good))-100000, bytes.NewReader(good)); err == nil {
+	if err := Unpack(vfs.OS, clusterDir, 1, 1, int64(len(good))-100000, bytes.NewReader(good)); err == nil {
 		t.Error("more than announced is taken")
 	}
-	free := aof.FreeDisk
-	defer func() { aof.FreeDisk = free }()
-	aof.FreeDisk = func(string) (int64, error) { return int64(len(good)) + spare - 1, nil }
-	err := Unpack(clusterDir, 1, 1, int64(len(good)), bytes.NewReader(good))
+	small := &vfstest.Faulty{FS: vfs.OS, OnRoom: func() (free, size int64) { return int64(len(good)) + spare - 1, 1 << 40 }}
+	err := Unpack(small, clusterDir, 1, 1, int64(len(good)), bytes.NewReader(good))
 	if err == nil || !strings.Contains(err.Error(), "do not fit on the disk") {
 		t.Errorf("got %v", err)
 	}
-	aof.FreeDisk = free
-	write := aof.Write
-	defer func() { aof.Write = write }()
-	aof.Write = func(f *os.File, b []byte) (int, error) { return 0, fmt.Errorf("write %s: no space left", f.Name()) }
-	if err := Unpack(clusterDir, 1, 1, int64(len(good)), bytes.NewReader(good)); err == nil || !strings.Contains(err.Error(), "no space left") {
+	full := &vfstest.Faulty{FS: vfs.OS, OnWrite: func(f vfs.File, _ []byte, _ int64) error { return fmt.Errorf("write %s: no space left", f.Name()) }}
+	if err := Unpack(full, clusterDir, 1, 1, int64(len(good)), bytes.NewReader(good)); err == nil || !strings.Contains(err.Error(), "no space left") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(clusterDir, Incoming)); !errors.Is(err, os.ErrNotExist) {
@@ -447,16 +447,13 @@ func FuzzUnpack(f *testing.F) {
 	f.Add(good[:700])
 	f.Add(stream(f, header("../x", 1)))
 	f.Add(stream(f, header("format", 0), header("manifest", 0), content(sumsName, sumLine(File{Name: "format"})+sumLine(File{Name: "manifest"}))))
-	fsync := aof.Fsync
-	f.Cleanup(func() { aof.Fsync = fsync })
-	aof.Fsync = func(*os.File) error { return nil } // for speed
 	f.Fuzz(func(t *testing.T, b []byte) {
 		dir := t.TempDir()
 		clusterDir := filepath.Join(dir, "cluster")
 		if err := os.Mkdir(clusterDir, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		err := Unpack(clusterDir, 1, 1, int64(len(b)), bytes.NewReader(b))
+		err := Unpack(vfstest.Fast(), clusterDir, 1, 1, int64(len(b)), bytes.NewReader(b))
 		pending, pendingErr := Pending(clusterDir)
 		if pendingErr != nil || (pending != nil) != (err == nil) {
 			t.Fatalf("%v: pending %+v, %v", err, pending, pendingErr)

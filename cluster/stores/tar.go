@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"mayfly/keyspace/aof"
+	"mayfly/vfs"
 )
 
 // sumsName is the last entry of a stream: a line for each file, in order.
@@ -113,7 +113,7 @@ const spare = 64 << 20
 
 // Unpack writes a stream into clusterDir/incoming, in place of what is there, durably. It reads at most size bytes. After an
 // error nothing is left. The error for a stream that Pack does not make is an *InvalidError.
-func Unpack(clusterDir string, index, term uint64, size int64, stream io.Reader) error {
+func Unpack(fsys vfs.FS, clusterDir string, index, term uint64, size int64, stream io.Reader) error {
 	if marked, err := Marked(clusterDir); err != nil || marked {
 		return errors.Join(err, errors.New("stores: others are about to be installed"))
 	}
@@ -121,7 +121,7 @@ func Unpack(clusterDir string, index, term uint64, size int64, stream io.Reader)
 	if err := removeAll(dir); err != nil {
 		return err
 	}
-	if free, err := aof.FreeDisk(clusterDir); err != nil {
+	if free, _, err := fsys.Room(clusterDir); err != nil {
 		return err
 	} else if free-spare < size {
 		return fmt.Errorf("stores: %d bytes do not fit on the disk, which has %d free, %d of them to spare", size, free, int64(spare))
@@ -129,9 +129,9 @@ func Unpack(clusterDir string, index, term uint64, size int64, stream io.Reader)
 	if err := mkdir(dir); err != nil {
 		return err
 	}
-	files, err := unpack(dir, size, stream)
+	files, err := unpack(fsys, dir, size, stream)
 	if err == nil {
-		err = aof.SyncDir(dir)
+		err = vfs.SyncDir(fsys, dir)
 	}
 	if err == nil {
 		err = writeList(filepath.Join(dir, contents), listFile{Contents: Contents{Index: index, Term: term, Files: files}})
@@ -143,7 +143,7 @@ func Unpack(clusterDir string, index, term uint64, size int64, stream io.Reader)
 }
 
 // unpack writes the files of a stream.
-func unpack(dir string, size int64, stream io.Reader) (files []File, err error) {
+func unpack(fsys vfs.FS, dir string, size int64, stream io.Reader) (files []File, err error) {
 	t := tar.NewReader(io.LimitReader(stream, size))
 	left := size
 	for {
@@ -161,7 +161,7 @@ func unpack(dir string, size int64, stream io.Reader) (files []File, err error) 
 		if !transferred().MatchString(h.Name) || slices.ContainsFunc(files, func(f File) bool { return f.Name == h.Name }) {
 			return nil, invalid("entry %q is not a data file, or comes twice", h.Name)
 		}
-		f, err := unpackFile(t, dir, h)
+		f, err := unpackFile(fsys, t, dir, h)
 		if err != nil {
 			return nil, cut(err, len(files))
 		}
@@ -203,18 +203,18 @@ func cut(err error, files int) error {
 // syncEvery is how many bytes are written before they are forced to disk: the last fsync must not take minutes.
 const syncEvery = 128 << 20
 
-func unpackFile(t io.Reader, dir string, h *tar.Header) (file File, err error) {
+func unpackFile(fsys vfs.FS, t io.Reader, dir string, h *tar.Header) (file File, err error) {
 	if err := step("create " + h.Name); err != nil {
 		return File{}, err
 	}
-	f, err := aof.CreateNew(filepath.Join(dir, h.Name))
+	f, err := vfs.CreateNew(fsys, filepath.Join(dir, h.Name))
 	if err != nil {
 		return File{}, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	crc := crc32.New(castagnoli())
 	buffer := make([]byte, 256<<10)
-	w := onlyWriter{io.MultiWriter(fileWriter{f}, crc)}
+	w := onlyWriter{io.MultiWriter(io.NewOffsetWriter(f, 0), crc)}
 	for left := h.Size; left > 0; {
 		n, err := io.CopyBuffer(w, io.LimitReader(t, min(left, syncEvery)), buffer)
 		if err == nil && n == 0 {
@@ -224,15 +224,10 @@ func unpackFile(t io.Reader, dir string, h *tar.Header) (file File, err error) {
 			return File{}, err
 		}
 		if left -= n; left > 0 {
-			if err := aof.Fdatasync(f); err != nil {
+			if err := f.SyncData(); err != nil {
 				return File{}, err
 			}
 		}
 	}
-	return File{Name: h.Name, Size: h.Size, CRC32: crc.Sum32()}, aof.Fsync(f)
+	return File{Name: h.Name, Size: h.Size, CRC32: crc.Sum32()}, f.Sync()
 }
-
-// fileWriter writes as all writers of data files do.
-type fileWriter struct{ f *os.File }
-
-func (w fileWriter) Write(b []byte) (int, error) { return aof.Write(w.f, b) }

@@ -23,7 +23,7 @@ import (
 	"time"
 
 	"mayfly/expiry/clock"
-	"mayfly/keyspace/aof"
+	"mayfly/vfs"
 )
 
 // CredentialOptions names the files of the options cluster-cert-file, cluster-key-file, cluster-ca-cert-file and
@@ -154,7 +154,7 @@ func fromSecret(path, dir string) (*Credentials, error) {
 		path, kind string
 		der        []byte
 	}{{c.certFile, "CERTIFICATE", nodeDER}, {c.keyFile, "PRIVATE KEY", key}, {c.caFile, "CERTIFICATE", caDER}} {
-		if err := aof.WriteFile(f.path, pem.EncodeToMemory(&pem.Block{Type: f.kind, Bytes: f.der})); err != nil {
+		if err := vfs.WriteFile(vfs.OS, f.path, pem.EncodeToMemory(&pem.Block{Type: f.kind, Bytes: f.der})); err != nil {
 			return nil, err
 		}
 	}

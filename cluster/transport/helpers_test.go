@@ -31,7 +31,7 @@ func init() { attemptPause = 10 * time.Millisecond }
 // until waits until ok is true.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("not in time: %s", what)
 		}
@@ -72,6 +72,12 @@ type node struct {
 	receive     func(ctx context.Context, r io.Reader) error // nil: into stores
 }
 
+func (n *node) lost() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.unreachable
+}
+
 func (n *node) received() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -81,8 +87,14 @@ func (n *node) received() int {
 // listen opens a listener on a free port.
 func listen(t *testing.T, c *Credentials, hosts func() []string) (*Listener, *lines) {
 	t.Helper()
+	return listenWith(t, ListenOptions{Credentials: c, Hosts: hosts})
+}
+
+func listenWith(t *testing.T, o ListenOptions) (*Listener, *lines) {
+	t.Helper()
 	logs := &lines{}
-	l, err := Listen(ListenOptions{Addr: "127.0.0.1:0", Credentials: c, Hosts: hosts, Log: zerolog.New(logs)})
+	o.Addr, o.Log = "127.0.0.1:0", zerolog.New(logs)
+	l, err := Listen(o)
 	if err != nil {
 		t.Fatal(err)
 	}

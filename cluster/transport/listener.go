@@ -30,7 +30,8 @@ type ListenOptions struct {
 	Hosts func() []string
 	Log   zerolog.Logger
 
-	patience time.Duration // for a handshake, and for headers; 0: handshakeTimeout
+	patience      time.Duration // for a handshake, and for headers; 0: handshakeTimeout
+	writePatience time.Duration // 0: writeTimeout
 }
 
 // The bounds of what unauthenticated connections cost.
@@ -74,6 +75,7 @@ func Listen(o ListenOptions) (*Listener, error) {
 		return nil, err
 	}
 	o.patience = cmp.Or(o.patience, handshakeTimeout)
+	o.writePatience = cmp.Or(o.writePatience, writeTimeout)
 	config := net.ListenConfig{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 3}}
 	tcp, err := config.Listen(context.Background(), "tcp", o.Addr)
 	if err != nil {
@@ -272,7 +274,7 @@ func (c *boundedConn) Write(b []byte) (int, error) {
 	if c.free.Load() {
 		return c.Conn.Write(b)
 	}
-	if err := c.SetWriteDeadline(clock.Deadline(writeTimeout)); err != nil {
+	if err := c.SetWriteDeadline(clock.Deadline(c.listener.o.writePatience)); err != nil {
 		return 0, err
 	}
 	return c.Conn.Write(b)

@@ -8,12 +8,15 @@ import (
 	"strings"
 	"testing"
 
+	"mayfly/test/drill"
+
 	"go.etcd.io/raft/v3/raftpb"
 )
 
 // Nodes connect to each other themselves, although the environment has a proxy. Go reads that once in a process, so the nodes
 // are in one of their own.
 func TestNoProxy(t *testing.T) {
+	t.Parallel()
 	const marked = "MAYFLY_TEST_PROXY"
 	if os.Getenv(marked) != "" {
 		for _, credentials := range []*Credentials{nil, secret(t, someSecret)} {
@@ -37,6 +40,7 @@ func TestNoProxy(t *testing.T) {
 		}
 		return
 	}
+	drill.Slow(t)
 	proxy, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -18,12 +18,15 @@ import (
 	"testing"
 	"time"
 
+	"mayfly/test/drill"
+
 	"github.com/rs/zerolog"
 	"go.etcd.io/raft/v3/raftpb"
 )
 
 // TestLoad has the mistakes in the options. Each error names what to set.
 func TestLoad(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	ca := newAuthority(t, "ca")
 	good := ca.issue(dir, "127.0.0.1", bothUsages...)
@@ -100,6 +103,7 @@ const helloRequest = "POST /cluster/hello HTTP/1.1\r\nHost: x\r\nMayfly-Cluster:
 // Unauthenticated machines get nothing: with no certificate, one of another CA or another secret, one that is not for clients, or one of the
 // right CA for a host that is no node's.
 func TestUnauthenticated(t *testing.T) {
+	t.Parallel()
 	ca, other := newAuthority(t, "ca"), newAuthority(t, "ca")
 	hosts := func() []string { return []string{"127.0.0.1", "node-b"} }
 	keyPair := func(a *authority, host string, usages ...x509.ExtKeyUsage) *tls.Certificate {
@@ -156,6 +160,7 @@ func TestUnauthenticated(t *testing.T) {
 
 // Who dials checks too: a server with another CA, or with a certificate for another host, gets no request.
 func TestDialledUnauthenticated(t *testing.T) {
+	t.Parallel()
 	ca, other := newAuthority(t, "ca"), newAuthority(t, "ca")
 	mine, _ := listen(t, load(t, ca.issue(t.TempDir(), "127.0.0.1", bothUsages...)), func() []string { return []string{"127.0.0.1"} })
 	for name, credentials := range map[string]*Credentials{
@@ -179,11 +184,11 @@ func TestDialledUnauthenticated(t *testing.T) {
 		b := begin(t, theirs, &lines{}, testCluster, 2)
 		a.Add(2, theirs.Addr())
 		b.Add(1, mine.Addr())
-		for range 10 {
+		until(t, "messages are refused", func() bool {
 			a.Send([]*raftpb.Message{message(1, 2, raftpb.MsgHeartbeat, "")})
 			b.Send([]*raftpb.Message{message(2, 1, raftpb.MsgHeartbeat, "")})
-			time.Sleep(20 * time.Millisecond)
-		}
+			return a.lost() > 3 && b.lost() > 3
+		})
 		if a.received()+b.received() > 0 || a.Active(2) || b.Active(1) {
 			t.Errorf("%s: raft's messages have passed", name)
 		}
@@ -195,6 +200,7 @@ func TestDialledUnauthenticated(t *testing.T) {
 // Plain bytes on a listener with TLS are answered by an alert of TLS at most, and requests without the mark of a node on one
 // without TLS not at all.
 func TestRawSocket(t *testing.T) {
+	t.Parallel()
 	withTLS, _ := listen(t, secret(t, someSecret), nil)
 	plain, _ := listen(t, nil, nil)
 	for _, l := range []*Listener{withTLS, plain} {
@@ -252,7 +258,7 @@ func TestRawSocket(t *testing.T) {
 }
 
 // Thousands of connections that say nothing cost a bounded number of goroutines, and do not keep a node out. No time limit
-// ends them: each newer one makes room for itself.
+// ends them: each newer one makes room for itself. It counts all goroutines, so no test runs beside it.
 func TestHalfOpenConnections(t *testing.T) {
 	for name, credentials := range map[string]*Credentials{"plain": nil, "secret": secret(t, someSecret)} {
 		t.Run(name, func(t *testing.T) {
@@ -274,7 +280,7 @@ func TestHalfOpenConnections(t *testing.T) {
 					conn.Close()
 				}
 			}()
-			for i := range 3000 {
+			for i := range 1500 {
 				conn, err := net.Dial("tcp", l.Addr())
 				if err != nil {
 					t.Fatalf("connection %d: %v", i, err)
@@ -300,35 +306,48 @@ func TestHalfOpenConnections(t *testing.T) {
 
 // A handshake that comes byte by byte ends after its time, and so do headers.
 func TestSlowUnauthenticated(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes the time of a timeout")
-	}
-	for name, credentials := range map[string]*Credentials{"plain": nil, "secret": secret(t, someSecret)} {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		credentials *Credentials
+		text        string // that is not over yet
+	}{
+		"plain":  {nil, "GET / HTTP/1.1\r\nHost: "},
+		"secret": {secret(t, someSecret), "\x16\x03\x01\x3f\xff\x01\x00\x3f\xfb"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, _ := listen(t, credentials, nil)
+			l, _ := listenWith(t, ListenOptions{Credentials: tt.credentials, patience: 200 * time.Millisecond})
 			conn, err := net.Dial("tcp", l.Addr())
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			began := time.Now()
-			const mostWait = 4 * handshakeTimeout // the end is seen late on a busy machine
-			for time.Since(began) < mostWait {
-				if _, err := conn.Write([]byte("P")); err != nil {
-					break
+			i := 0
+			until(t, "the connection is closed", func() bool {
+				b := byte('x')
+				if i < len(tt.text) {
+					b = tt.text[i]
 				}
-				time.Sleep(200 * time.Millisecond)
-			}
-			if took := time.Since(began); took >= mostWait {
-				t.Errorf("it is open for %v", took)
-			}
+				i++
+				_, err := conn.Write([]byte{b})
+				return err != nil
+			})
 		})
+	}
+}
+
+// lookAgain makes listeners look at their files as if a second had passed.
+func lookAgain(listeners ...*Listener) {
+	for _, l := range listeners {
+		l.o.Credentials.mu.Lock()
+		l.o.Credentials.looked = 0
+		l.o.Credentials.mu.Unlock()
 	}
 }
 
 // A new certificate and then a new CA take effect without a restart, for those who connect and those who are dialled.
 func TestReload(t *testing.T) {
+	t.Parallel()
 	old, next := newAuthority(t, "old"), newAuthority(t, "new")
 	dirA, dirB := t.TempDir(), t.TempDir()
 	la, logsA := listen(t, load(t, old.issue(dirA, "127.0.0.1", bothUsages...)), nil)
@@ -339,6 +358,7 @@ func TestReload(t *testing.T) {
 	until(t, "both are connected", func() bool { return a.Active(2) && b.Active(1) })
 	lb.Handle(http.HandlerFunc(echo))
 	serial := func() string {
+		lookAgain(la, lb)
 		conn, err := tls.Dial("tcp", lb.Addr(), &tls.Config{InsecureSkipVerify: true})
 		if err != nil {
 			t.Fatal(err)
@@ -360,22 +380,25 @@ func TestReload(t *testing.T) {
 	next.issue(dirB, "127.0.0.1", bothUsages...)
 	var got string
 	until(t, "they trust the new CA", func() bool {
+		lookAgain(la, lb)
 		la.client.CloseIdleConnections()
 		return la.Call(context.Background(), lb.Addr(), "/cluster/hello", "x", &got) == nil
 	})
 	until(t, "raft has connected anew", func() bool {
+		lookAgain(la, lb)
 		return logsA.has("the CA of the cluster has changed") && logsB.has("the CA of the cluster has changed")
 	})
 	received := b.received()
 	until(t, "messages arrive", func() bool {
 		a.Send([]*raftpb.Message{message(1, 2, raftpb.MsgHeartbeat, "")})
-		time.Sleep(20 * time.Millisecond)
 		return b.received() > received+5
 	})
 }
 
 // TestOpenSSL connects by openssl s_client: no certificate, and one of its own.
 func TestOpenSSL(t *testing.T) {
+	drill.Slow(t)
+	t.Parallel()
 	path, err := exec.LookPath("openssl")
 	if err != nil {
 		t.Skip("openssl is not installed")

@@ -47,6 +47,7 @@ func greet(id uint64, conn net.Conn) {
 
 // TestClientStreams: streams of clients leave the count of connections at once, and have no write timeout.
 func TestClientStreams(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]*Credentials{"clear": nil, "secret": secret(t, someSecret)} {
 		t.Run(name, func(t *testing.T) {
 			a, b := streams(t, c)
@@ -75,6 +76,7 @@ func TestClientStreams(t *testing.T) {
 
 // TestStreams: bytes go both ways, in the clear on loopback and by TLS.
 func TestStreams(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]*Credentials{"clear": nil, "secret": secret(t, someSecret)} {
 		t.Run(name, func(t *testing.T) {
 			a, b := streams(t, c)
@@ -118,6 +120,7 @@ func TestStreams(t *testing.T) {
 
 // TestStreamsEndWithTheTransport: on both sides, though the listener stays.
 func TestStreamsEndWithTheTransport(t *testing.T) {
+	t.Parallel()
 	for _, side := range []string{"dialler", "other"} {
 		t.Run(side, func(t *testing.T) {
 			a, b := streams(t, nil)
@@ -147,6 +150,7 @@ func TestStreamsEndWithTheTransport(t *testing.T) {
 
 // TestStreamsOfOthers: only a member of the same cluster gets a stream.
 func TestStreamsOfOthers(t *testing.T) {
+	t.Parallel()
 	_, b := streams(t, nil)
 	ask := func(change func(http.Header)) int {
 		t.Helper()
@@ -188,6 +192,7 @@ func TestStreamsOfOthers(t *testing.T) {
 
 // TestDialEnds: a node that takes the connection and says nothing holds no one up for long.
 func TestDialEnds(t *testing.T) {
+	t.Parallel()
 	a, _ := streams(t, nil)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

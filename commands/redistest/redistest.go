@@ -1,4 +1,3 @@
-// Package redistest starts a real Redis, which tests compare with.
 package redistest
 
 import (

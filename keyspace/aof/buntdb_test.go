@@ -17,6 +17,7 @@ import (
 
 // Commands are, byte for byte, what buntdb would write.
 func TestCommandsAreBuntdbs(t *testing.T) {
+	t.Parallel()
 	db, err := buntdb.Open(":memory:")
 	if err != nil {
 		t.Fatal(err)

@@ -2,18 +2,19 @@ package aof_test
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"mayfly/keyspace/aof"
-	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/record"
+	"mayfly/vfs"
+	"mayfly/vfs/vfstest"
 )
 
 // TestCommands: commands with large texts in parts are the bytes of the same commands in one piece, with their sum.
 func TestCommands(t *testing.T) {
+	t.Parallel()
 	large := strings.Repeat("large", 20_000)
 	var c aof.Commands
 	var want []byte
@@ -39,30 +40,22 @@ func TestCommands(t *testing.T) {
 
 // TestAppendParts: parts are appended all or, after an error, none.
 func TestAppendParts(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a.db")
-	f, err := aof.CreateNew(path)
+	t.Parallel()
+	disk, path := vfstest.New(), vfstest.Dir+"/a.db"
+	f, err := vfs.CreateNew(disk, path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := aof.NewFile(f, path, 0)
+	file := aof.NewFile(disk, f, path, 0)
 	defer file.Close()
 	if err := file.AppendParts([]string{"one", "", "two"}); err != nil || file.End() != 6 {
 		t.Errorf("%v, end %d", err, file.End())
 	}
-	writes := 0
-	before := aof.WriteAt
-	defer func() { aof.WriteAt = before }()
-	aof.WriteAt = func(f *os.File, b []byte, at int64) (int, error) {
-		if writes++; writes == 2 {
-			n, _ := before(f, b[:1], at)
-			return n, aoftest.ErrDisk
-		}
-		return before(f, b, at)
-	}
-	if err := file.AppendParts([]string{"three", "four"}); !errors.Is(err, aoftest.ErrDisk) {
+	disk.Most.Store(6 + int64(len("three")) + 1) // the second part is written in part
+	if err := file.AppendParts([]string{"three", "four"}); !errors.Is(err, syscall.EFBIG) {
 		t.Error(err)
 	}
-	if content := aoftest.Read(t, path); string(content) != "onetwo" || file.End() != 6 {
+	if content := vfstest.Read(t, disk, path); string(content) != "onetwo" || file.End() != 6 {
 		t.Errorf("%q, end %d", content, file.End())
 	}
 }

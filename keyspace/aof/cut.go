@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"strconv"
+
+	"mayfly/vfs"
 
 	"github.com/rs/zerolog"
 )
@@ -23,11 +25,11 @@ const mostInMemory = 256 << 20
 //
 // On a full disk the cut comes first, because it makes room for the copy. What finds no room even so is lost, and logged:
 // it was never confirmed, and a start must not fail because of it.
-func CutTail(f *os.File, from, size, now int64, log zerolog.Logger) error {
+func CutTail(fsys vfs.FS, f vfs.File, from, size, now int64, log zerolog.Logger) error {
 	path := f.Name()
-	aside, err := keepAside(path, io.NewSectionReader(f, from, size-from), now)
-	if IsFull(err) {
-		return cutFirst(f, from, size, now, log)
+	aside, err := keepAside(fsys, path, io.NewSectionReader(f, from, size-from), now)
+	if vfs.IsFull(err) {
+		return cutFirst(fsys, f, from, size, now, log)
 	}
 	if err != nil {
 		return err
@@ -39,7 +41,7 @@ func CutTail(f *os.File, from, size, now int64, log zerolog.Logger) error {
 const cutOff = "the end of a file was not confirmed when the server last stopped: cut off"
 
 // cutFirst is CutTail on a full disk.
-func cutFirst(f *os.File, from, size, now int64, log zerolog.Logger) error {
+func cutFirst(fsys vfs.FS, f vfs.File, from, size, now int64, log zerolog.Logger) error {
 	end, err := io.ReadAll(io.NewSectionReader(f, from, min(size-from, mostInMemory)))
 	if err != nil {
 		return err
@@ -48,9 +50,9 @@ func cutFirst(f *os.File, from, size, now int64, log zerolog.Logger) error {
 		return err
 	}
 	event := log.Warn().Str("file", f.Name()).Int64("from", from).Int64("to", size)
-	aside, err := keepAside(f.Name(), bytes.NewReader(end), now)
+	aside, err := keepAside(fsys, f.Name(), bytes.NewReader(end), now)
 	switch {
-	case IsFull(err):
+	case vfs.IsFull(err):
 		event.Err(err).Msg(cutOff + "; it finds no room to be kept aside")
 		return nil
 	case err != nil:
@@ -61,39 +63,27 @@ func cutFirst(f *os.File, from, size, now int64, log zerolog.Logger) error {
 }
 
 // cut cuts off the end of a file, durably.
-func cut(f *os.File, from int64) error {
+func cut(f vfs.File, from int64) error {
 	if err := f.Truncate(from); err != nil {
 		return err
 	}
-	return Fsync(f)
+	return f.Sync()
 }
 
 // keepAside writes the end of a file into a file beside it, durably, and returns its path. After an error there is none.
-func keepAside(path string, end io.Reader, now int64) (aside string, err error) {
+func keepAside(fsys vfs.FS, path string, end io.Reader, now int64) (aside string, err error) {
 	aside = path + TornSuffix + strconv.FormatInt(now, 10)
-	kept, err := CreateNew(aside)
-	for n := 2; errors.Is(err, os.ErrExist); n++ {
+	kept, err := vfs.CreateNew(fsys, aside)
+	for n := 2; errors.Is(err, fs.ErrExist); n++ {
 		aside = fmt.Sprintf("%s%s%d-%d", path, TornSuffix, now, n)
-		kept, err = CreateNew(aside)
+		kept, err = vfs.CreateNew(fsys, aside)
 	}
 	if err != nil {
 		return "", err
 	}
-	_, err = io.Copy(&appender{f: kept}, end)
-	if err = errors.Join(err, Fsync(kept), kept.Close()); err != nil {
-		return "", errors.Join(err, os.Remove(aside))
+	_, err = io.Copy(io.NewOffsetWriter(kept, 0), end)
+	if err = errors.Join(err, kept.Sync(), kept.Close()); err != nil {
+		return "", errors.Join(err, fsys.Remove(aside))
 	}
-	return aside, SyncDir(filepath.Dir(path))
-}
-
-// appender writes to the end of a new file.
-type appender struct {
-	f  *os.File
-	at int64
-}
-
-func (a *appender) Write(b []byte) (n int, err error) {
-	n, err = WriteAt(a.f, b, a.at)
-	a.at += int64(n)
-	return n, err
+	return aside, vfs.SyncDir(fsys, filepath.Dir(path))
 }

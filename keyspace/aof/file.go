@@ -4,8 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"unsafe"
+
+	"mayfly/vfs"
 )
 
 // File is a file that is appended to. One goroutine at a time may append, another may force it to disk.
@@ -14,7 +15,8 @@ import (
 // panics when it cannot cut off a partial write.
 type File struct {
 	path         string
-	f            *os.File
+	fs           vfs.FS
+	f            vfs.File
 	end          int64 // bytes: where the next command goes
 	preallocated int64 // bytes of zeros behind end
 }
@@ -25,7 +27,9 @@ var zeros [64 << 10]byte
 var ErrTorn = errors.New("a partial write could not be cut off")
 
 // NewFile prepares a sound file for appending. path is its name, end its size.
-func NewFile(f *os.File, path string, end int64) *File { return &File{path: path, f: f, end: end} }
+func NewFile(fsys vfs.FS, f vfs.File, path string, end int64) *File {
+	return &File{path: path, fs: fsys, f: f, end: end}
+}
 
 // Path is the file's name.
 func (d *File) Path() string { return d.path }
@@ -41,7 +45,7 @@ func (d *File) ReadAt(b []byte, at int64) (int, error) { return d.f.ReadAt(b, at
 
 // Append writes commands to the end of the file: all of them or, after an error, none. [ErrTorn] breaks the file.
 func (d *File) Append(commands []byte) error {
-	if _, err := WriteAt(d.f, commands, d.end); err != nil {
+	if _, err := d.f.WriteAt(commands, d.end); err != nil {
 		return errors.Join(d.named(err), d.CutBack(d.end))
 	}
 	n := int64(len(commands))
@@ -54,7 +58,7 @@ func (d *File) Append(commands []byte) error {
 func (d *File) AppendParts(parts []string) error {
 	at := d.end
 	for _, part := range parts {
-		n, err := WriteAt(d.f, unsafe.Slice(unsafe.StringData(part), len(part)), at)
+		n, err := d.f.WriteAt(unsafe.Slice(unsafe.StringData(part), len(part)), at)
 		if at += int64(n); err != nil {
 			return errors.Join(d.named(err), d.CutBack(d.end))
 		}
@@ -73,7 +77,7 @@ func (d *File) CutBack(to int64) error {
 	return nil
 }
 
-// named returns an error of the file with its present name. After [File.Rename], an os.File has the former one.
+// named returns an error of the file with its present name. After [File.Rename], a [vfs.File] has the former one.
 func (d *File) named(err error) error {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok && err == error(pe) {
 		return &fs.PathError{Op: pe.Op, Path: d.path, Err: pe.Err}
@@ -112,24 +116,25 @@ func (d *File) Trim() (cut bool, err error) {
 }
 
 // Sync forces the file to disk. It fails if another process has replaced the file under its name.
-func (d *File) Sync() error { return d.force(Fsync) }
+func (d *File) Sync() error { return d.force(d.f.Sync()) }
 
 // SyncData is Sync without the file's times.
-func (d *File) SyncData() error { return d.force(Fdatasync) }
+func (d *File) SyncData() error { return d.force(d.f.SyncData()) }
 
-func (d *File) force(sync func(*os.File) error) error {
-	if err := sync(d.f); err != nil {
+// force returns the error of an fsync, or the one for a file that is not there any more.
+func (d *File) force(err error) error {
+	if err != nil {
 		return d.named(err)
 	}
 	ours, err := d.f.Stat()
 	if err != nil {
 		return err
 	}
-	named, err := os.Stat(d.path)
+	named, err := d.fs.Stat(d.path)
 	if err != nil {
 		return err
 	}
-	if !os.SameFile(ours, named) {
+	if !vfs.SameFile(ours, named) {
 		return fmt.Errorf("%s was replaced by another file", d.path)
 	}
 	return nil
@@ -137,7 +142,7 @@ func (d *File) force(sync func(*os.File) error) error {
 
 // Rename renames the file. The caller forces the folder to disk.
 func (d *File) Rename(path string) error {
-	if err := os.Rename(d.path, path); err != nil {
+	if err := d.fs.Rename(d.path, path); err != nil {
 		return err
 	}
 	d.path = path

@@ -16,6 +16,7 @@ import (
 // A range that was on disk, according to a later seal, is damaged if it differs, however torn it looks. Any other broken
 // range is cut.
 func TestJudgeBelievesLaterSeals(t *testing.T) {
+	t.Parallel()
 	commit := func(n int) []byte { return item(fmt.Sprint("1:", n), strings.Repeat("x", 1500)) }
 	for name, onDisk := range map[string]func([]int64) int64{"nothing": nothing, "all": all, "all but the last": butTheLast} {
 		content, ends := journalFile(onDisk, commit(0), commit(1), commit(2), commit(3))
@@ -40,6 +41,7 @@ func TestJudgeBelievesLaterSeals(t *testing.T) {
 
 // A range with its own seal does not end early, whatever a length in it says.
 func TestJudgeIgnoresAWrongLength(t *testing.T) {
+	t.Parallel()
 	content, ends := journalFile(nothing, item("1:a", strings.Repeat("x", 1000)))
 	at := bytes.Index(content, []byte("$1019\r\n")) + 1
 	if at <= 0 {
@@ -64,6 +66,7 @@ func TestJudgeIgnoresAWrongLength(t *testing.T) {
 }
 
 func TestTrimZeros(t *testing.T) {
+	t.Parallel()
 	for _, size := range []int{0, 1, 10, readSize - 1, readSize, readSize + 1, 3 * readSize} {
 		for _, zeros := range []int{0, 1, readSize - 1, readSize, readSize + 1, 2*readSize + 5} {
 			file := append(bytes.Repeat([]byte{'\n'}, size), make([]byte, zeros)...)
@@ -80,6 +83,7 @@ func TestTrimZeros(t *testing.T) {
 
 // A pattern is found wherever it lies in the buffer, and only behind the offset.
 func TestSearch(t *testing.T) {
+	t.Parallel()
 	const pattern = "a pattern"
 	for _, size := range []int{len(pattern), 100, readSize, readSize + 4, 2*readSize + 100} {
 		file := bytes.Repeat([]byte{'a'}, size)
@@ -110,6 +114,7 @@ func TestSearch(t *testing.T) {
 }
 
 func TestSumRange(t *testing.T) {
+	t.Parallel()
 	file := make([]byte, 3*readSize)
 	for i := range file {
 		file[i] = byte(rand.Uint32())

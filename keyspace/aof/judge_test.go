@@ -14,6 +14,7 @@ import (
 
 // An extra byte moves everything behind it. The seals there still prove that the file is not torn.
 func TestByteTooManyIsDamage(t *testing.T) {
+	t.Parallel()
 	for name, body := range map[string]string{"text": "alpha", "zeros": strings.Repeat("\x00", 4*aof.SectorSize)} {
 		for _, use := range []aof.Use{aof.Store, aof.Journal} {
 			content := aof.FirstSeal(1).Append(nil)

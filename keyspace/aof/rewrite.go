@@ -1,6 +1,6 @@
 package aof
 
-import "os"
+import "mayfly/vfs"
 
 // Rewrite writes a range of a file anew with the bytes that it has, and forces the file to disk. The range lies between
 // the ends of two seals, which have this mark. Nothing is changed if it is empty.
@@ -11,7 +11,7 @@ import "os"
 //
 // The bytes are checked as they are written: since an earlier scan the system may have read the range from disk again. The
 // error for a difference is an *[DamageError].
-func Rewrite(f *os.File, use Use, mark uint32, from, to int64) error {
+func Rewrite(f vfs.File, use Use, mark uint32, from, to int64) error {
 	if from >= to {
 		return nil
 	}
@@ -23,16 +23,16 @@ func Rewrite(f *os.File, use Use, mark uint32, from, to int64) error {
 	if err != nil {
 		return err
 	}
-	return Fsync(f)
+	return f.Sync()
 }
 
 // rewriter writes what it reads.
-type rewriter struct{ f *os.File }
+type rewriter struct{ f vfs.File }
 
 func (r rewriter) ReadAt(b []byte, at int64) (int, error) {
 	n, err := r.f.ReadAt(b, at)
 	if n > 0 {
-		if _, failed := WriteAt(r.f, b[:n], at); failed != nil {
+		if _, failed := r.f.WriteAt(b[:n], at); failed != nil {
 			return 0, failed
 		}
 	}

@@ -83,6 +83,7 @@ func FuzzScan(f *testing.F) {
 
 // Commands are read alike wherever they lie in the reader's buffer, large ones and small ones.
 func TestScanReadsCommandsOfAllSizes(t *testing.T) {
+	t.Parallel()
 	var commits [][]byte
 	for _, size := range []int{0, 1, 100, readSize - 300, readSize - 60, readSize - 50, readSize - 1, readSize, readSize + 1, 3 * readSize} {
 		for pad := range 40 {
@@ -99,6 +100,7 @@ func TestScanReadsCommandsOfAllSizes(t *testing.T) {
 
 // A wrong record is found under a right seal, of a size that fits the reader's buffer or not.
 func TestScanChecksRecords(t *testing.T) {
+	t.Parallel()
 	for _, size := range []int{0, 100, 3 * readSize} {
 		rec := record.Append(nil, "1:b", record.Item{Kind: record.Plain, Body: strings.Repeat("x", size)}) // another key's
 		content, _ := journalFile(all, AppendSet(nil, "1:a", string(rec)))
@@ -110,6 +112,7 @@ func TestScanChecksRecords(t *testing.T) {
 
 // The longest key is accepted, and no longer one. A length is accepted only in the form that is written.
 func TestReaderRefusesOtherForms(t *testing.T) {
+	t.Parallel()
 	longest := strings.Repeat("k", record.MaxKeyLength)
 	for command, want := range map[string]bool{
 		string(item(longest, "")):                              true,
@@ -148,6 +151,7 @@ func TestReaderRefusesOtherForms(t *testing.T) {
 
 // A length beyond the end of the file does not make a scan allocate.
 func TestScanDoesNotTrustALength(t *testing.T) {
+	t.Parallel()
 	content := append(FirstSeal(7).Append(nil), "*3\r\n$3\r\nset\r\n$3\r\n1:a\r\n$900000000000000\r\n1 "...)
 	if end, err := checkScan(t, content, Journal); err != nil || end != SealSize {
 		t.Errorf("it ends at %d, %v", end, err)
@@ -156,6 +160,7 @@ func TestScanDoesNotTrustALength(t *testing.T) {
 
 // Changes of any size are kept until a seal confirms them.
 func TestConfirmedKeepsChangesUntilTheirSeal(t *testing.T) {
+	t.Parallel()
 	large := strings.Repeat("large", pageSize)
 	content, ends := journalFile(nothing, slices.Concat(item("1:a", "small"), item("1:b", large), item("1:c", "")), AppendDel(nil, "1:a"))
 	var events []string

@@ -9,6 +9,7 @@ import (
 )
 
 func TestSealRoundTrip(t *testing.T) {
+	t.Parallel()
 	for _, s := range []Seal{
 		FirstSeal(1),
 		{Mark: math.MaxUint32, From: math.MaxInt64 / 1000, At: 12, Sum: 0xabcdef01, LSN: 9_999_999_999_999_999, OnDisk: 5},
@@ -23,6 +24,7 @@ func TestSealRoundTrip(t *testing.T) {
 }
 
 func TestEveryFlippedBitOfASealIsNoticed(t *testing.T) {
+	t.Parallel()
 	rec := Seal{Mark: 7, From: 135, At: 346, Sum: 0xabcdef01, LSN: 41, OnDisk: 135}.AppendRecord(nil)
 	for i := range len(rec) * 8 {
 		bad := bytes.Clone(rec)
@@ -35,6 +37,7 @@ func TestEveryFlippedBitOfASealIsNoticed(t *testing.T) {
 
 // Only whole seals at the offset they name are visited.
 func TestEachSeal(t *testing.T) {
+	t.Parallel()
 	filler := strings.Repeat("*3\r\n$3\r\nset\r\n$4\r\nseal\r\n", readSize/25)
 	var file []byte
 	var want []int64
@@ -77,6 +80,7 @@ func TestEachSeal(t *testing.T) {
 }
 
 func TestSealsFitTheirUse(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		seal           Seal
 		store, journal bool

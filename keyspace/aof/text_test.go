@@ -19,6 +19,7 @@ func cutAll(text string) (ops []Op, rest string) {
 }
 
 func TestCut(t *testing.T) {
+	t.Parallel()
 	ops := []Op{{Key: "1:a", Rec: "r"}, {Key: "1:a", Del: true}, {Key: "", Rec: ""}, {Key: "2:" + strings.Repeat("k", 300), Rec: "\r\n$"}}
 	text := string(AppendOps(nil, ops))
 	if got, rest := cutAll(text); rest != "" || !slices.Equal(got, ops) {

@@ -9,6 +9,7 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/keyspace/record"
+	_ "mayfly/test/drill" // its flags
 )
 
 // container is one with the memory of its name.
@@ -40,6 +41,7 @@ func newCatalog() *Catalog[*container] {
 
 // TestListing: containers come and go at random, and the catalogue has those that are there.
 func TestListing(t *testing.T) {
+	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 1))
 	cat := newCatalog()
 	there := make(map[*container]bool)
@@ -95,6 +97,7 @@ func anyOf(there map[*container]bool, random *rand.Rand) (found *container) {
 
 // TestChanges: what the files lack comes once, as of the moment at which it is captured.
 func TestChanges(t *testing.T) {
+	t.Parallel()
 	cat := newCatalog()
 	var lock sync.Mutex
 	stays, renumbered, goes := &container{name: "a", number: 1}, &container{name: "b", number: 2}, &container{name: "c", number: 3}

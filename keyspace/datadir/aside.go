@@ -2,11 +2,10 @@ package datadir
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 
-	"mayfly/keyspace/aof"
+	"mayfly/vfs"
 
 	"github.com/rs/zerolog"
 )
@@ -16,8 +15,8 @@ const RepairPrefix = "repair-"
 
 // RemoveAside removes what is kept beside the files in use: ends that a start has cut off by a time in ms, and files that
 // a repair has left by another. It logs each before its removal. If it removes some, it forces that to disk.
-func RemoveAside(dir string, ends, repairs int64, log zerolog.Logger) error {
-	old, err := tornEnds(dir)
+func RemoveAside(fsys vfs.FS, dir string, ends, repairs int64, log zerolog.Logger) error {
+	old, err := tornEnds(fsys, dir)
 	if err != nil {
 		return err
 	}
@@ -25,7 +24,7 @@ func RemoveAside(dir string, ends, repairs int64, log zerolog.Logger) error {
 	removed := false
 	remove := func(path string, size int64) {
 		log.Warn().Str("file", path).Int64("bytes", size).Msg("removing a file that was kept aside: its time is over")
-		err := os.Remove(path)
+		err := fsys.Remove(path)
 		removed = removed || err == nil
 		errs = append(errs, err)
 	}
@@ -34,7 +33,7 @@ func RemoveAside(dir string, ends, repairs int64, log zerolog.Logger) error {
 			remove(end.path, end.size)
 		}
 	}
-	entries, err := os.ReadDir(dir)
+	entries, err := fsys.ReadDir(dir)
 	errs = append(errs, err)
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Name(), RepairPrefix) || !e.Type().IsRegular() {
@@ -47,7 +46,7 @@ func RemoveAside(dir string, ends, repairs int64, log zerolog.Logger) error {
 		}
 	}
 	if removed {
-		errs = append(errs, aof.SyncDir(dir))
+		errs = append(errs, vfs.SyncDir(fsys, dir))
 	}
 	return errors.Join(errs...)
 }

@@ -8,11 +8,13 @@ import (
 	"time"
 
 	"mayfly/keyspace/aof/aoftest"
+	"mayfly/vfs"
 
 	"github.com/rs/zerolog"
 )
 
 func TestRemoveAside(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	old := tornFile(t, dir, CatalogueName, 1000, 10)
 	young := tornFile(t, dir, journalName(3), 1001, 10)
@@ -31,7 +33,7 @@ func TestRemoveAside(t *testing.T) {
 	}
 	var log strings.Builder
 	for range 2 { // the second finds nothing
-		if err := RemoveAside(dir, aoftest.Epoch+1000, aoftest.Epoch+2000, zerolog.New(&log)); err != nil {
+		if err := RemoveAside(vfs.OS, dir, aoftest.Epoch+1000, aoftest.Epoch+2000, zerolog.New(&log)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -3,9 +3,10 @@ package datadir
 import (
 	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -14,6 +15,7 @@ import (
 	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/store"
+	"mayfly/vfs"
 
 	"github.com/rs/zerolog"
 )
@@ -44,6 +46,7 @@ func PartitionName(n int) string { return fmt.Sprintf("partition-%03d.db", n) }
 
 // Dir is a data folder that belongs to this process until it is closed.
 type Dir struct {
+	FS         vfs.FS
 	Path       string
 	Partitions int
 	lock       *Lock
@@ -54,21 +57,21 @@ type Dir struct {
 
 // Open locks a data folder, and makes it if there is none. The number of partitions is fixed when the folder is
 // made: Open logs a warning if another is asked for later.
-func Open(path string, partitions int, log zerolog.Logger) (*Dir, error) {
-	if err := RefuseStaging(path); err != nil {
+func Open(fsys vfs.FS, path string, partitions int, log zerolog.Logger) (*Dir, error) {
+	if err := RefuseStaging(fsys, path); err != nil {
 		return nil, err
 	}
-	return open(path, partitions, log)
+	return open(fsys, path, partitions, log)
 }
 
 // open is Open for a folder that may be a staging folder.
-func open(path string, partitions int, log zerolog.Logger) (_ *Dir, err error) {
-	if err := mkdirDurably(path); err != nil {
+func open(fsys vfs.FS, path string, partitions int, log zerolog.Logger) (_ *Dir, err error) {
+	if err := mkdirDurably(fsys, path); err != nil {
 		return nil, fmt.Errorf("cannot make the data folder: %w", err)
 	}
-	d := &Dir{Path: path}
+	d := &Dir{FS: fsys, Path: path}
 	d.version.Store(formatVersion)
-	if d.lock, err = lock(path, false); err != nil {
+	if d.lock, err = lock(fsys, path, false); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -78,11 +81,11 @@ func open(path string, partitions int, log zerolog.Logger) (_ *Dir, err error) {
 	}()
 	// A process that was killed may have left names that are not on disk. Those of this process must not get there
 	// before: the next journal without the one before it, or a journal without the manifest that expects it.
-	if err := aof.SyncDir(path); err != nil {
+	if err := vfs.SyncDir(fsys, path); err != nil {
 		return nil, err
 	}
 	version := 0
-	if d.Partitions, version, err = readFolder(path); err != nil {
+	if d.Partitions, version, err = readFolder(fsys, path); err != nil {
 		return nil, err
 	}
 	if d.Partitions == 0 {
@@ -95,8 +98,8 @@ func open(path string, partitions int, log zerolog.Logger) (_ *Dir, err error) {
 			Msg("the number of partitions was fixed when the data folder was made; the one asked for is ignored")
 	}
 	for _, name := range d.stores() {
-		if _, err := os.Stat(filepath.Join(path, name)); err != nil {
-			if errors.Is(err, os.ErrNotExist) {
+		if _, err := fsys.Stat(filepath.Join(path, name)); err != nil {
+			if errors.Is(err, fs.ErrNotExist) {
 				err = &aof.DamageError{File: filepath.Join(path, name), Reason: "the file is missing"}
 			}
 			return nil, fmt.Errorf("data folder %s is not complete: %w", path, err)
@@ -116,19 +119,20 @@ func (d *Dir) stores() []string {
 
 // create fills a new folder. The file "format" comes last: a folder without it has no data, unless it is damaged.
 func (d *Dir) create(log zerolog.Logger) error {
-	for _, pattern := range []string{"*.db", "*.db.*"} {
-		found, err := filepath.Glob(filepath.Join(d.Path, pattern))
+	entries, err := d.FS.ReadDir(d.Path)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".db") && !strings.Contains(e.Name(), ".db.") {
+			continue
+		}
+		fi, err := d.FS.Stat(filepath.Join(d.Path, e.Name()))
 		if err != nil {
 			return err
 		}
-		for _, name := range found {
-			fi, err := os.Stat(name)
-			if err != nil {
-				return err
-			}
-			if fi.Size() > aof.SealSize {
-				return d.noFormat(filepath.Base(name) + " holds data")
-			}
+		if fi.Size() > aof.SealSize {
+			return d.noFormat(e.Name() + " holds data")
 		}
 	}
 	if err := d.refuseLost(); err != nil {
@@ -139,7 +143,7 @@ func (d *Dir) create(log zerolog.Logger) error {
 	errs, marks := make([]error, len(names)), make([]uint32, len(names))
 	var wg sync.WaitGroup // in parallel: file systems force several files to disk for the price of one
 	for i, name := range names {
-		wg.Go(func() { marks[i], errs[i] = store.Create(filepath.Join(d.Path, name)) })
+		wg.Go(func() { marks[i], errs[i] = store.Create(d.FS, filepath.Join(d.Path, name)) })
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {
@@ -150,7 +154,7 @@ func (d *Dir) create(log zerolog.Logger) error {
 	for i, name := range names {
 		m.Stores[name] = []manifest.State{{Mark: marks[i], End: aof.SealSize}}
 	}
-	if err := m.Write(d.Path); err != nil {
+	if err := m.Write(d.FS, d.Path); err != nil {
 		return err
 	}
 	return d.WriteFormat()
@@ -196,21 +200,21 @@ func (d *Dir) WriteFormat() error {
 // writeFormatLocked writes the file "format" with a version. d.format must be held.
 func (d *Dir) writeFormatLocked(version int) error {
 	path := filepath.Join(d.Path, FormatName)
-	if err := aof.WriteFile(path+".tmp", []byte(formatText(d.Partitions, version))); err != nil {
+	if err := vfs.WriteFile(d.FS, path+".tmp", []byte(formatText(d.Partitions, version))); err != nil {
 		return err
 	}
-	if err := aof.SyncDir(d.Path); err != nil {
+	if err := vfs.SyncDir(d.FS, d.Path); err != nil {
 		return err
 	}
-	return errors.Join(os.Rename(path+".tmp", path), aof.SyncDir(d.Path))
+	return errors.Join(d.FS.Rename(path+".tmp", path), vfs.SyncDir(d.FS, d.Path))
 }
 
 // refuseLost returns an error for a folder without the file "format" whose manifest names data: they are missing.
 func (d *Dir) refuseLost() error {
-	if _, err := os.Lstat(filepath.Join(d.Path, manifest.Name)); errors.Is(err, os.ErrNotExist) {
+	if _, err := d.FS.Lstat(filepath.Join(d.Path, manifest.Name)); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	m, err := manifest.Read(d.Path)
+	m, err := manifest.Read(d.FS, d.Path)
 	if err != nil {
 		return d.noFormat(err.Error())
 	}
@@ -263,15 +267,15 @@ func (e *VersionError) Error() string {
 }
 
 // Partitions returns the number of partitions of a data folder; 0 if there is no folder.
-func Partitions(dir string) (int, error) {
-	n, _, err := readFolder(dir)
+func Partitions(fsys vfs.FS, dir string) (int, error) {
+	n, _, err := readFolder(fsys, dir)
 	return n, err
 }
 
 // readFolder returns the number of partitions of a data folder and its version; 0 if there is no folder.
-func readFolder(dir string) (partitions, version int, err error) {
-	text, err := os.ReadFile(filepath.Join(dir, FormatName))
-	if errors.Is(err, os.ErrNotExist) {
+func readFolder(fsys vfs.FS, dir string) (partitions, version int, err error) {
+	text, err := vfs.ReadFile(fsys, filepath.Join(dir, FormatName))
+	if errors.Is(err, fs.ErrNotExist) {
 		return 0, 0, nil
 	}
 	if err != nil {
@@ -287,73 +291,38 @@ func readFolder(dir string) (partitions, version int, err error) {
 	return partitions, version, nil
 }
 
-// Lock keeps other processes out of a data folder until it is closed.
-type Lock struct{ folder, file *os.File } // file is nil in a folder without one
-
-// Close ends the lock.
-func (l *Lock) Close() error {
-	err := l.folder.Close()
-	if l.file != nil {
-		err = errors.Join(err, l.file.Close())
-	}
-	return err
-}
-
-// lock locks a folder and the file in it. The file alone could be removed while a server runs, and another one would get
-// in; the folder alone names no process, and not every file system can lock one.
-func lock(dir string, shared bool) (_ *Lock, err error) {
-	l, path := &Lock{}, filepath.Join(dir, lockName)
-	if l.folder, err = lockFolder(dir, path, shared); err == nil {
-		if shared {
-			l.file, err = lockShared(path)
-		} else {
-			l.file, err = lockFile(path)
-		}
-		if err != nil {
-			l.folder.Close()
-		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("data folder %s: %w", dir, err)
-	}
-	return l, nil
-}
-
-// LockShared keeps servers out of a folder that is only read; others may read it too. It writes nothing.
-func LockShared(dir string) (*Lock, error) { return lock(dir, true) }
-
 // mkdirDurably makes a folder and those above it that are missing, one after the other, each durably. A process that was
 // killed may have made the lowest one that exists without forcing its name to disk, so that comes first.
-func mkdirDurably(path string) error {
+func mkdirDurably(fsys vfs.FS, path string) error {
 	var missing []string
 	dir := filepath.Clean(path)
 	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		if _, err := fsys.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
 		missing = append(missing, dir)
 	}
-	if err := syncAbove(dir); errors.Is(err, syscall.EIO) { // others say that the folder is not ours to force to disk
+	if err := syncAbove(fsys, dir); errors.Is(err, syscall.EIO) { // others say that the folder is not ours to force to disk
 		return err
 	}
 	for _, dir := range slices.Backward(missing) {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
+		if err := fsys.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}
-		if err := syncAbove(dir); err != nil {
+		if err := syncAbove(fsys, dir); err != nil {
 			return err
 		}
 	}
-	return os.MkdirAll(path, 0o700) // fails for a file
+	return fsys.MkdirAll(path, 0o700) // fails for a file
 }
 
 // syncAbove forces the name of a folder to disk.
-func syncAbove(dir string) error {
+func syncAbove(fsys vfs.FS, dir string) error {
 	dir, err := filepath.Abs(dir) // of "." the name is not in the path
 	if err != nil {
 		return err
 	}
-	return aof.SyncDir(filepath.Dir(dir))
+	return vfs.SyncDir(fsys, filepath.Dir(dir))
 }
 
 // Close releases the folder.

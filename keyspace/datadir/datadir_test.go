@@ -18,13 +18,15 @@ import (
 	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/store"
+	"mayfly/vfs"
+	"mayfly/vfs/vfstest"
 
 	"github.com/rs/zerolog"
 )
 
 func mustOpen(t *testing.T, path string, partitions int) *Dir {
 	t.Helper()
-	d, err := Open(path, partitions, zerolog.Nop())
+	d, err := Open(vfstest.Fast(), path, partitions, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +36,7 @@ func mustOpen(t *testing.T, path string, partitions int) *Dir {
 // refused checks that a folder is refused with an error that has all of these words.
 func refused(t *testing.T, path string, words ...string) {
 	t.Helper()
-	d, err := Open(path, 2, zerolog.Nop())
+	d, err := Open(vfstest.Fast(), path, 2, zerolog.Nop())
 	if err == nil {
 		d.Close()
 		t.Fatal("the folder is taken")
@@ -47,6 +49,7 @@ func refused(t *testing.T, path string, words ...string) {
 }
 
 func TestNewDataFolder(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a", "b")
 	d := mustOpen(t, path, 3)
 	defer d.Close()
@@ -60,11 +63,11 @@ func TestNewDataFolder(t *testing.T) {
 		}
 	}
 	const want = "mayfly data folder\nformat 2\npartitions 3\ncrc32c "
-	if text := string(aoftest.Read(t, filepath.Join(path, "format"))); !strings.HasPrefix(text, want) {
+	if text := string(vfstest.Read(t, vfs.OS, filepath.Join(path, "format"))); !strings.HasPrefix(text, want) {
 		t.Errorf("format reads %q", text)
 	}
 	var sets []string
-	s, err := store.Open(filepath.Join(path, "partition-002.db"), store.Options{Log: zerolog.Nop(), Visit: func(o aof.Op) error {
+	s, err := store.Open(vfs.OS, filepath.Join(path, "partition-002.db"), store.Options{Log: zerolog.Nop(), Visit: func(o aof.Op) error {
 		sets = append(sets, o.Key)
 		return nil
 	}})
@@ -75,10 +78,11 @@ func TestNewDataFolder(t *testing.T) {
 }
 
 func TestPartitionCountIsTheFolders(t *testing.T) {
+	t.Parallel()
 	path := t.TempDir()
 	mustOpen(t, path, 3).Close()
 	var log bytes.Buffer
-	d, err := Open(path, 16, zerolog.New(&log))
+	d, err := Open(vfstest.Fast(), path, 16, zerolog.New(&log))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,6 +93,7 @@ func TestPartitionCountIsTheFolders(t *testing.T) {
 }
 
 func TestDataFolderInUse(t *testing.T) {
+	t.Parallel()
 	path := t.TempDir()
 	if dir := os.Getenv("MAYFLY_TEST_LOCK"); dir != "" { // this is the other process
 		refused(t, dir, dir, "in use by another process", "(pid "+strconv.Itoa(os.Getppid())+")")
@@ -105,7 +110,7 @@ func TestDataFolderInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused(t, path, path, "in use by another process")
-	if l, err := LockShared(path); err == nil {
+	if l, err := LockShared(vfs.OS, path); err == nil {
 		l.Close()
 		t.Error("without the file LOCK the folder is read while it is in use")
 	}
@@ -121,18 +126,21 @@ func TestNamesAreOnDiskFirst(t *testing.T) {
 	top := t.TempDir()
 	var mu sync.Mutex // stores are made in parallel
 	var synced []string
-	real := aof.Fsync
-	aof.Fsync = func(f *os.File) error {
+	var failure error
+	disk := vfstest.Faulty{FS: vfs.OS, NoSync: true, OnSync: func(f vfs.File) error {
 		mu.Lock()
+		defer mu.Unlock()
 		synced = append(synced, f.Name())
-		mu.Unlock()
-		return real(f)
-	}
-	defer func() { aof.Fsync = real }()
+		return failure
+	}}
 	check := func(path string, want ...string) {
 		t.Helper()
 		synced = nil
-		mustOpen(t, path, 1).Close()
+		d, err := Open(&disk, path, 1, zerolog.Nop())
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Close()
 		if len(synced) < len(want) || !slices.Equal(synced[:len(want)], want) {
 			t.Errorf("%q are forced to disk first, want %q", synced, want)
 		}
@@ -150,17 +158,18 @@ func TestNamesAreOnDiskFirst(t *testing.T) {
 	t.Chdir(c)
 	check(".", b, ".")
 
-	aof.Fsync = func(*os.File) error { return syscall.EACCES }
-	if err := mkdirDurably(c); err != nil { // as for a user who may not read the folder above
+	failure = syscall.EACCES
+	if err := mkdirDurably(&disk, c); err != nil { // as for a user who may not read the folder above
 		t.Error(err)
 	}
-	aof.Fsync = func(*os.File) error { return syscall.EIO }
-	if err := mkdirDurably(c); !errors.Is(err, syscall.EIO) {
+	failure = syscall.EIO
+	if err := mkdirDurably(&disk, c); !errors.Is(err, syscall.EIO) {
 		t.Error(err)
 	}
 }
 
 func TestFormatOfTheFolder(t *testing.T) {
+	t.Parallel()
 	for n := 1; n <= record.MaxPartitions; n++ {
 		for _, version := range []int{formatVersion, undoVersion, logVersion} {
 			if got, is, err := ReadFormat(formatText(n, version)); err != nil || got != n || is != version {
@@ -190,7 +199,7 @@ func TestFormatOfTheFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 		refused(t, path, append(test.words, path)...)
-		if _, err := Partitions(path); err == nil || !strings.Contains(err.Error(), test.words[0]) {
+		if _, err := Partitions(vfs.OS, path); err == nil || !strings.Contains(err.Error(), test.words[0]) {
 			t.Errorf("the number of partitions of %q: %v", test.text, err)
 		}
 	}
@@ -199,6 +208,7 @@ func TestFormatOfTheFolder(t *testing.T) {
 // TestVersionOfTheFolder: the version of a folder rises with what it may hold, also in another order and from several
 // goroutines, and nothing lowers it.
 func TestVersionOfTheFolder(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		raise []func(*Dir) error
 		want  int
@@ -238,6 +248,7 @@ func TestVersionOfTheFolder(t *testing.T) {
 }
 
 func TestDataFolderThatIsNotComplete(t *testing.T) {
+	t.Parallel()
 	path := t.TempDir()
 	mustOpen(t, path, 2).Close()
 	if err := os.Remove(filepath.Join(path, "partition-001.db")); err != nil {
@@ -248,6 +259,7 @@ func TestDataFolderThatIsNotComplete(t *testing.T) {
 
 // A folder that has lost all but its manifest is not taken for a new one.
 func TestFolderThatHasLostItsData(t *testing.T) {
+	t.Parallel()
 	for what, content := range map[string]string{"a store": "", "a journal": "", "a damaged manifest": "mayfly"} {
 		path := t.TempDir()
 		m := manifest.New()
@@ -264,7 +276,7 @@ func TestFolderThatHasLostItsData(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(path, manifest.Name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		d, err := Open(path, 3, zerolog.Nop())
+		d, err := Open(vfstest.Fast(), path, 3, zerolog.Nop())
 		if err == nil {
 			d.Close()
 			t.Errorf("%s is lost, and a new folder is made", what)
@@ -276,6 +288,7 @@ func TestFolderThatHasLostItsData(t *testing.T) {
 
 // A crash during the creation leaves a folder without the file "format" and without data.
 func TestDataFolderHalfMade(t *testing.T) {
+	t.Parallel()
 	path := t.TempDir()
 	mustOpen(t, path, 5).Close()
 	for _, name := range []string{"format", "partition-004.db"} {
@@ -287,7 +300,7 @@ func TestDataFolderHalfMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustOpen(t, path, 5).Close()
-	if _, _, err := store.Fill(filepath.Join(path, "partition-003.db"), []aof.Op{aoftest.Set("1:a", "1")}); err != nil {
+	if _, _, err := store.Fill(vfs.OS, filepath.Join(path, "partition-003.db"), []aof.Op{aoftest.Set("1:a", "1")}); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(filepath.Join(path, "format")); err != nil {
@@ -297,6 +310,7 @@ func TestDataFolderHalfMade(t *testing.T) {
 }
 
 func TestDataFolderThatCannotBeMade(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -305,6 +319,7 @@ func TestDataFolderThatCannotBeMade(t *testing.T) {
 }
 
 func TestDataFolderThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
 	if os.Getuid() == 0 {
 		t.Skip("root may write everywhere")
 	}

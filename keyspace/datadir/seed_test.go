@@ -6,12 +6,15 @@ import (
 	"path/filepath"
 	"testing"
 
+	"mayfly/vfs/vfstest"
+
 	"github.com/rs/zerolog"
 )
 
 // TestSeed: a folder keeps its seed, and gets another if the file is lost or damaged.
 func TestSeed(t *testing.T) {
-	d, err := Open(t.TempDir(), 2, zerolog.Nop())
+	t.Parallel()
+	d, err := Open(vfstest.Fast(), t.TempDir(), 2, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,12 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
-	"mayfly/keyspace/aof"
 	"mayfly/keyspace/manifest"
+	"mayfly/vfs"
 
 	"github.com/rs/zerolog"
 )
@@ -21,32 +20,33 @@ const markName = "UNFINISHED"
 // Staging is a folder that is being filled: a backup or a repair. Its name is path.part until all of it is on
 // disk, and path then.
 type Staging struct {
+	fs         vfs.FS
 	path, part string
-	lock       *os.File // of the mark
+	lock       vfs.File // of the mark
 }
 
 // NewStaging makes a staging folder for path, which must not exist. It removes the remains of an attempt that a
 // crash ended, and refuses to remove anything else.
-func NewStaging(path string) (_ *Staging, err error) {
-	if _, err := os.Lstat(path); err == nil {
-		return nil, fmt.Errorf("the target must be a new folder, but %s exists: %w", path, os.ErrExist)
-	} else if !errors.Is(err, os.ErrNotExist) {
+func NewStaging(fsys vfs.FS, path string) (_ *Staging, err error) {
+	if _, err := fsys.Lstat(path); err == nil {
+		return nil, fmt.Errorf("the target must be a new folder, but %s exists: %w", path, fs.ErrExist)
+	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	s := &Staging{path: path, part: path + ".part"}
-	err = os.Mkdir(s.part, 0o700)
-	if left := errors.Is(err, os.ErrExist); err != nil && !left {
+	s := &Staging{fs: fsys, path: path, part: path + ".part"}
+	err = fsys.Mkdir(s.part, 0o700)
+	if left := errors.Is(err, fs.ErrExist); err != nil && !left {
 		return nil, err
 	} else if left {
 		if err := errors.Join(s.refuseOthers(), s.refuseForeign()); err != nil {
 			return nil, err
 		}
 	}
-	if s.lock, err = lockFile(filepath.Join(s.part, markName)); err != nil {
+	if s.lock, err = lockFile(fsys, filepath.Join(s.part, markName)); err != nil {
 		return nil, &InTheWayError{s.part, err.Error()}
 	}
 	if err = s.clear(); err == nil {
-		err = aof.SyncDir(s.part) // no power cut leaves the other files without the mark
+		err = vfs.SyncDir(s.fs, s.part) // no power cut leaves the other files without the mark
 	}
 	if err != nil {
 		s.lock.Close()
@@ -60,7 +60,7 @@ func (s *Staging) Dir() string { return s.part }
 
 // CreateDir makes a data folder in the staging folder.
 func (s *Staging) CreateDir(partitions int) (*Dir, error) {
-	return open(s.part, partitions, zerolog.Nop())
+	return open(s.fs, s.part, partitions, zerolog.Nop())
 }
 
 // InTheWayError is the error for something at the path of a staging folder that this process must not take over.
@@ -72,7 +72,7 @@ func (e *InTheWayError) Error() string {
 
 // refuseOthers returns an error for what waits at the path if another user may have put it there, or may write to it.
 func (s *Staging) refuseOthers() error {
-	fi, err := os.Lstat(s.part)
+	fi, err := s.fs.Lstat(s.part)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (s *Staging) refuseOthers() error {
 
 // refuseForeign returns an error if the folder has files that no staging folder has.
 func (s *Staging) refuseForeign() error {
-	entries, err := os.ReadDir(s.part)
+	entries, err := s.fs.ReadDir(s.part)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (s *Staging) clear() error {
 	if err := s.refuseForeign(); err != nil {
 		return err
 	}
-	entries, err := os.ReadDir(s.part)
+	entries, err := s.fs.ReadDir(s.part)
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (s *Staging) clear() error {
 		if e.Name() == markName {
 			continue
 		}
-		if err := os.Remove(filepath.Join(s.part, e.Name())); err != nil {
+		if err := s.fs.Remove(filepath.Join(s.part, e.Name())); err != nil {
 			return err
 		}
 	}
@@ -143,29 +143,29 @@ func (s *Staging) clear() error {
 // Finish renames the folder to its final name. All its files must be on disk.
 func (s *Staging) Finish() error {
 	mark := filepath.Join(s.part, markName)
-	if err := aof.SyncDir(s.part); err != nil {
+	if err := vfs.SyncDir(s.fs, s.part); err != nil {
 		return err
 	}
-	if err := errors.Join(os.Remove(mark), aof.SyncDir(s.part)); err != nil {
+	if err := errors.Join(s.fs.Remove(mark), vfs.SyncDir(s.fs, s.part)); err != nil {
 		return err
 	}
-	if err := os.Rename(s.part, s.path); err != nil {
+	if err := s.fs.Rename(s.part, s.path); err != nil {
 		return err
 	}
-	return aof.SyncDir(filepath.Dir(s.path))
+	return vfs.SyncDir(s.fs, filepath.Dir(s.path))
 }
 
 // Close releases the folder. Unless err is nil it removes the folder first.
 func (s *Staging) Close(err error) error {
 	if err != nil {
-		err = errors.Join(err, os.RemoveAll(s.part))
+		err = errors.Join(err, s.fs.RemoveAll(s.part))
 	}
 	return errors.Join(err, s.lock.Close())
 }
 
 // RefuseStaging returns an error if a folder is a staging folder, or the remains of one.
-func RefuseStaging(dir string) error {
-	if _, err := os.Lstat(filepath.Join(dir, markName)); errors.Is(err, os.ErrNotExist) {
+func RefuseStaging(fsys vfs.FS, dir string) error {
+	if _, err := fsys.Lstat(filepath.Join(dir, markName)); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
 		return err

@@ -9,8 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/store"
+	"mayfly/vfs"
+	"mayfly/vfs/vfstest"
 )
 
 // leave makes a folder as an interrupted attempt leaves it.
@@ -35,7 +36,7 @@ func contents(t *testing.T, dir string) map[string]string {
 	}
 	all := make(map[string]string)
 	for _, e := range entries {
-		all[e.Name()] = string(aoftest.Read(t, filepath.Join(dir, e.Name())))
+		all[e.Name()] = string(vfstest.Read(t, vfs.OS, filepath.Join(dir, e.Name())))
 	}
 	return all
 }
@@ -50,7 +51,7 @@ func gone(t *testing.T, path string) {
 
 func mustStage(t *testing.T, path string) *Staging {
 	t.Helper()
-	s, err := NewStaging(path)
+	s, err := NewStaging(vfstest.Fast(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,6 +72,7 @@ func makeFolder(t *testing.T, path string) {
 }
 
 func TestStagingGetsItsNameAtTheEnd(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "backup")
 	s := mustStage(t, path)
 	d, err := s.CreateDir(2)
@@ -91,9 +93,10 @@ func TestStagingGetsItsNameAtTheEnd(t *testing.T) {
 }
 
 func TestStagingThatFailsLeavesNothing(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "backup")
 	s := mustStage(t, path)
-	if _, err := store.Create(filepath.Join(s.Dir(), CatalogueName)); err != nil {
+	if _, err := store.Create(vfs.OS, filepath.Join(s.Dir(), CatalogueName)); err != nil {
 		t.Fatal(err)
 	}
 	failure := errors.New("it failed")
@@ -105,11 +108,12 @@ func TestStagingThatFailsLeavesNothing(t *testing.T) {
 }
 
 func TestStagingRefusesAFolderThatExists(t *testing.T) {
+	t.Parallel()
 	taken := t.TempDir()
-	if _, err := NewStaging(taken); !errors.Is(err, fs.ErrExist) {
+	if _, err := NewStaging(vfstest.Fast(), taken); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("a folder that exists: %v", err)
 	}
-	if _, err := NewStaging(filepath.Join(taken, "no", "such")); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := NewStaging(vfstest.Fast(), filepath.Join(taken, "no", "such")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a folder in one that does not exist: %v", err)
 	}
 	if left := contents(t, taken); len(left) > 0 {
@@ -119,6 +123,7 @@ func TestStagingRefusesAFolderThatExists(t *testing.T) {
 
 // The next attempt at the same path removes the remains of a crash.
 func TestStagingRemovesTheRemainsOfACrash(t *testing.T) {
+	t.Parallel()
 	for _, names := range [][]string{
 		{},
 		{markName},
@@ -140,6 +145,7 @@ func TestStagingRemovesTheRemainsOfACrash(t *testing.T) {
 
 // A folder of another origin stays as it is.
 func TestStagingRefusesForeignFiles(t *testing.T) {
+	t.Parallel()
 	for why, names := range map[string][]string{
 		`it holds "thesis.txt"`:          {markName, FormatName, "thesis.txt"},
 		`it holds "wedding.jpg"`:         {"wedding.jpg"},
@@ -150,7 +156,7 @@ func TestStagingRefusesForeignFiles(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "backup")
 		leave(t, path+".part", names...)
 		before := contents(t, path+".part")
-		if _, err := NewStaging(path); err == nil || !strings.Contains(err.Error(), why) {
+		if _, err := NewStaging(vfstest.Fast(), path); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("beside %q: %v, not %s", names, err, why)
 		}
 		if !maps.Equal(contents(t, path+".part"), before) {
@@ -161,10 +167,11 @@ func TestStagingRefusesForeignFiles(t *testing.T) {
 }
 
 func TestStagingRefusesASubfolder(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "backup")
 	leave(t, path+".part", markName)
 	leave(t, filepath.Join(path+".part", "photos.db"), "a.jpg")
-	if _, err := NewStaging(path); err == nil || !strings.Contains(err.Error(), `it holds "photos.db"`) {
+	if _, err := NewStaging(vfstest.Fast(), path); err == nil || !strings.Contains(err.Error(), `it holds "photos.db"`) {
 		t.Errorf("beside a folder in it: %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(path+".part", "photos.db", "a.jpg")); err != nil {
@@ -174,13 +181,14 @@ func TestStagingRefusesASubfolder(t *testing.T) {
 
 // Of two simultaneous attempts at one path the later fails and does not affect the earlier.
 func TestStagingRefusesAFolderInUse(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "backup")
 	s := mustStage(t, path)
 	file := filepath.Join(s.Dir(), CatalogueName)
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := NewStaging(path); err == nil || !strings.Contains(err.Error(), "in use by another process") {
+	if _, err := NewStaging(vfstest.Fast(), path); err == nil || !strings.Contains(err.Error(), "in use by another process") {
 		t.Errorf("a second attempt: %v", err)
 	}
 	if _, err := os.Stat(file); err != nil {
@@ -194,9 +202,10 @@ func TestStagingRefusesAFolderInUse(t *testing.T) {
 
 // Half a backup is not mistaken for a data folder.
 func TestUnfinishedFolderIsRefused(t *testing.T) {
+	t.Parallel()
 	path := t.TempDir()
 	mustOpen(t, path, 2).Close()
-	if err := RefuseStaging(path); err != nil {
+	if err := RefuseStaging(vfs.OS, path); err != nil {
 		t.Error(err)
 	}
 	if err := os.WriteFile(filepath.Join(path, markName), nil, 0o600); err != nil {
@@ -207,6 +216,7 @@ func TestUnfinishedFolderIsRefused(t *testing.T) {
 
 // What another user may have put at the path, or may write to, is refused and stays as it is.
 func TestStagingRefusesWhatOthersMayHaveMade(t *testing.T) {
+	t.Parallel()
 	elsewhere := t.TempDir()
 	for why, plant := range map[string]func(part string) error{
 		"is a symbolic link":      func(part string) error { return os.Symlink(elsewhere, part) },
@@ -223,7 +233,7 @@ func TestStagingRefusesWhatOthersMayHaveMade(t *testing.T) {
 			t.Fatal(err)
 		}
 		var taken *InTheWayError
-		if _, err := NewStaging(path); !errors.As(err, &taken) || !strings.Contains(err.Error(), path+".part is in the way: it "+why) {
+		if _, err := NewStaging(vfstest.Fast(), path); !errors.As(err, &taken) || !strings.Contains(err.Error(), path+".part is in the way: it "+why) {
 			t.Errorf("%v, want: it %s", err, why)
 		}
 		if left := contents(t, elsewhere); len(left) > 0 {

@@ -3,13 +3,13 @@ package datadir
 import (
 	"cmp"
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/record"
+	"mayfly/vfs"
 
 	"github.com/rs/zerolog"
 )
@@ -31,8 +31,8 @@ type tornEnd struct {
 
 // LimitTorn removes the oldest cut-off ends if there are too many, but none of the present start, which began at a
 // time in ms. It logs each before its removal.
-func LimitTorn(dir string, began int64, log zerolog.Logger) error {
-	ends, err := tornEnds(dir)
+func LimitTorn(fsys vfs.FS, dir string, began int64, log zerolog.Logger) error {
+	ends, err := tornEnds(fsys, dir)
 	if err != nil {
 		return err
 	}
@@ -49,14 +49,14 @@ func LimitTorn(dir string, began int64, log zerolog.Logger) error {
 		kept -= end.size
 		log.Warn().Str("file", end.path).Int64("bytes", end.size).Uint64("cut_at", end.at).
 			Msg("removing an end that an earlier start has cut off: newer ones take the space reserved for them")
-		errs = append(errs, os.Remove(end.path))
+		errs = append(errs, fsys.Remove(end.path))
 	}
 	return errors.Join(errs...)
 }
 
 // tornEnds lists the cut-off ends in a folder.
-func tornEnds(dir string) (ends []tornEnd, err error) {
-	entries, err := os.ReadDir(dir)
+func tornEnds(fsys vfs.FS, dir string) (ends []tornEnd, err error) {
+	entries, err := fsys.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}

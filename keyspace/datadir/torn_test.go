@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"mayfly/keyspace/aof/aoftest"
+	"mayfly/vfs"
 
 	"github.com/rs/zerolog"
 )
@@ -34,7 +35,7 @@ func tornFile(t *testing.T, dir, file string, at int, size int64) string {
 func kept(t *testing.T, dir string, began int) (names []string, log string) {
 	t.Helper()
 	var b bytes.Buffer
-	if err := LimitTorn(dir, int64(aoftest.Epoch+began), zerolog.New(&b)); err != nil {
+	if err := LimitTorn(vfs.OS, dir, int64(aoftest.Epoch+began), zerolog.New(&b)); err != nil {
 		t.Fatal(err)
 	}
 	entries, err := os.ReadDir(dir)
@@ -48,6 +49,7 @@ func kept(t *testing.T, dir string, began int) (names []string, log string) {
 }
 
 func TestOldTornEndsAreRemoved(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	var all []string
 	for n := range maxTornFiles + 5 {
@@ -71,6 +73,7 @@ func TestOldTornEndsAreRemoved(t *testing.T) {
 }
 
 func TestTornEndsAreBoundedInBytes(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	tornFile(t, dir, CatalogueName, 1, 30<<20)
 	tornFile(t, dir, CatalogueName, 2, maxTornBytes)
@@ -84,6 +87,7 @@ func TestTornEndsAreBoundedInBytes(t *testing.T) {
 
 // The newest end stays whatever its size, and so do all of the present start.
 func TestTornEndsThatStay(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	huge := tornFile(t, dir, PartitionName(0), 5, maxTornBytes+1)
 	if names, log := kept(t, dir, 100); len(names) != 1 || names[0] != huge || log != "" {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strconv"
 	"testing"
+
+	_ "mayfly/test/drill" // its flags
 )
 
 type named string
@@ -11,6 +13,7 @@ type named string
 func (n named) Name() string { return string(n) }
 
 func TestOfName(t *testing.T) {
+	t.Parallel()
 	for name, want := range map[string]int{
 		"0": 0, "9": 9, "16": 16, "2025": 2025, "1048575": Max,
 		"": -1, "00": -1, "016": -1, "-1": -1, "+1": -1, "1048576": -1, "4294967296": -1, "1e3": -1, "x": -1, "1_000": -1,
@@ -26,6 +29,7 @@ func TestOfName(t *testing.T) {
 }
 
 func TestChoose(t *testing.T) {
+	t.Parallel()
 	all := Table[named]{0: "0", 16: "a", 17: "17", 19: "b", Max: "c"}
 	for _, c := range []struct {
 		name         string
@@ -59,6 +63,7 @@ func TestChoose(t *testing.T) {
 }
 
 func TestAllNumbersTaken(t *testing.T) {
+	t.Parallel()
 	all := make(Table[named])
 	for n := range uint32(Max + 1) {
 		if n != 500 {

@@ -13,11 +13,13 @@ import (
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/streamid"
+	_ "mayfly/test/drill" // its flags
 )
 
 const epoch = 1_700_000_000_000 // ms
 
 func TestGenerator(t *testing.T) {
+	t.Parallel()
 	var g Generator
 	next := func(now int64, want streamid.ID) {
 		t.Helper()
@@ -79,6 +81,7 @@ func (ps *parts) read(from, to streamid.ID, expired expiry.Limits, reverse bool,
 
 // TestReader: what is read between two ids are the entries between them, in order, from all parts.
 func TestReader(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 50 {
 		ps := newParts(1 + 1 + r.IntN(8))
@@ -129,6 +132,7 @@ func TestReader(t *testing.T) {
 
 // TestExpiredByTimeNotByID: after a clock was corrected, ids may be ahead of the time of their entries.
 func TestExpiredByTimeNotByID(t *testing.T) {
+	t.Parallel()
 	ps := newParts(2)
 	for i := range 10 {
 		ps.add(0, deaths.Entry{ID: streamid.ID{Ms: epoch + 1000, Seq: uint64(i)}, Item: strconv.Itoa(i), Cause: expiry.ByChange, Kind: record.Plain}, epoch+int64(i))
@@ -144,6 +148,7 @@ func TestExpiredByTimeNotByID(t *testing.T) {
 
 // TestPartOfAFolder: a part over a table that was loaded in any order, with and without the item of the state.
 func TestPartOfAFolder(t *testing.T) {
+	t.Parallel()
 	for _, stored := range []*deaths.State{nil, {}, {Added: 7, Last: streamid.ID{Ms: epoch + 49}, MaxDeleted: streamid.ID{Ms: epoch}}} {
 		shard := memtable.Shard{SetSize: func(key, rec int) int64 { return int64(key + rec) }}
 		table := new(memtable.Table)

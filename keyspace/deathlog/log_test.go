@@ -121,6 +121,7 @@ func span(from, to int) (list []int) {
 }
 
 func TestLogReads(t *testing.T) {
+	t.Parallel()
 	s := newSource(t)
 	l := New(s)
 	s.expired.ByDefault = epoch + 9 // ten entries
@@ -168,6 +169,7 @@ func TestLogReads(t *testing.T) {
 
 // TestRangeEnds: entries that are added while a range is read do not belong to it.
 func TestRangeEnds(t *testing.T) {
+	t.Parallel()
 	s := newSource(t)
 	n, added := 0, 40
 	New(s).Range(streamid.ID{}, streamid.Max, false, func(e deaths.Entry) bool {
@@ -184,6 +186,7 @@ func TestRangeEnds(t *testing.T) {
 }
 
 func TestNoLog(t *testing.T) {
+	t.Parallel()
 	s := newSource(t)
 	s.none = true
 	l := New(s)
@@ -205,6 +208,7 @@ func TestNoLog(t *testing.T) {
 }
 
 func TestLogRemoves(t *testing.T) {
+	t.Parallel()
 	s := newSource(t)
 	l := New(s)
 	check := func(what string, n, want int64, left ...[]int) {

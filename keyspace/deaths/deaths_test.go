@@ -10,6 +10,7 @@ import (
 	"mayfly/expiry"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/streamid"
+	_ "mayfly/test/drill" // its flags
 )
 
 const epoch = 1_767_225_600_000 // ms
@@ -28,6 +29,7 @@ func (e *Entry) item() (string, record.Item) {
 }
 
 func TestEntriesRoundTrip(t *testing.T) {
+	t.Parallel()
 	for _, e := range someEntries {
 		id, it := e.item()
 		if back, err := Read(id, it); err != nil || back != e {
@@ -41,6 +43,7 @@ func TestEntriesRoundTrip(t *testing.T) {
 
 // TestEntryInTheDocument: the example in doc.go is a real key and, but for its checksum, a real record.
 func TestEntryInTheDocument(t *testing.T) {
+	t.Parallel()
 	doc, err := os.ReadFile("doc.go")
 	if err != nil {
 		t.Fatal(err)
@@ -58,6 +61,7 @@ func TestEntryInTheDocument(t *testing.T) {
 
 // TestOrderOfIDs: the texts of ids order as the ids do.
 func TestOrderOfIDs(t *testing.T) {
+	t.Parallel()
 	ids := []streamid.ID{{}, {Seq: 1}, {Seq: MaxSeq}, {Ms: 1}, {Ms: 255, Seq: 256}, {Ms: 256, Seq: 255}, {Ms: 1 << 32}, {Ms: epoch}, {Ms: epoch, Seq: 10}, {Ms: math.MaxUint64, Seq: MaxSeq}}
 	var texts []string
 	for _, id := range ids {
@@ -76,6 +80,7 @@ func TestOrderOfIDs(t *testing.T) {
 }
 
 func TestWhatIsNoEntry(t *testing.T) {
+	t.Parallel()
 	id, it := someEntries[0].item()
 	for _, bad := range []string{
 		"", "1 cd 1 0", "1 cd 1 0 1f", "1 ad 1 0 1f {}", "1  1 0 1f {}", "1 ce 1 0 1f {}", "1 cd- 1 0 1f {}", "1 c 1 0 1f {}", "1 d 1 0 1f {}",
@@ -133,6 +138,7 @@ func FuzzRead(f *testing.F) {
 }
 
 func TestStates(t *testing.T) {
+	t.Parallel()
 	for _, s := range []State{
 		{},
 		{Added: 1, Last: streamid.ID{Ms: 5, Seq: 1}},
@@ -170,6 +176,7 @@ func FuzzReadState(f *testing.F) {
 
 // TestStateIDs: the item of the state belongs to its partition, and is no entry.
 func TestStateIDs(t *testing.T) {
+	t.Parallel()
 	for _, n := range []int{1, 2, 3, 16, record.MaxPartitions} {
 		for p := range n {
 			id := StateID(p, n)
@@ -186,6 +193,7 @@ func TestStateIDs(t *testing.T) {
 
 // TestLoadedState: entries beyond the stored state count as added since, in any order, and partitions add up.
 func TestLoadedState(t *testing.T) {
+	t.Parallel()
 	stored := State{Added: 10, Last: streamid.ID{Ms: 5}, MaxDeleted: streamid.ID{Ms: 3}}
 	entries := []uint64{4, 9, 5, 7}
 	want := State{Length: 4, Added: 12, First: streamid.ID{Ms: 4}, Last: streamid.ID{Ms: 9}, MaxDeleted: streamid.ID{Ms: 3}, Oldest: 104}

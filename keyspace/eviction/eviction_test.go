@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	_ "mayfly/test/drill" // its flags
 )
 
 const epoch = 1_700_000_000_000 // ms
 
 func TestLastAccess(t *testing.T) {
+	t.Parallel()
 	var lru Tracker
 	for _, tt := range []struct {
 		written, accessed, now, want int64 // accessed 0: never
@@ -36,6 +39,7 @@ func TestLastAccess(t *testing.T) {
 
 // TestFrequencyGrowsLikeInRedis: redis.conf has a table of counters after that many hits, by lfu-log-factor.
 func TestFrequencyGrowsLikeInRedis(t *testing.T) {
+	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2)).Float64
 	for _, tt := range []struct{ factor, hits, least, most int }{
 		{0, 100, 104, 106}, {0, 1000, 255, 255}, {1, 100, 15, 21}, {1, 1000, 44, 54}, {10, 100, 8, 12}, {10, 1000, 15, 21},
@@ -53,6 +57,7 @@ func TestFrequencyGrowsLikeInRedis(t *testing.T) {
 }
 
 func TestFrequencyDecays(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		decay   int
 		minutes int64
@@ -79,6 +84,7 @@ func TestFrequencyDecays(t *testing.T) {
 }
 
 func TestPool(t *testing.T) {
+	t.Parallel()
 	var p Pool[int]
 	if _, ok := p.Take(); ok || !p.Empty() {
 		t.Error("an empty pool has a candidate")
@@ -111,6 +117,7 @@ func TestPool(t *testing.T) {
 }
 
 func TestPolicies(t *testing.T) {
+	t.Parallel()
 	for p := None; p <= AllKeysRandom; p++ {
 		var kinds []string
 		for name, is := range map[string]bool{"lru": p.LRU(), "lfu": p.LFU(), "random": p.Random()} {

@@ -9,6 +9,7 @@ import (
 	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/scrub"
 	"mayfly/keyspace/store"
+	"mayfly/vfs"
 )
 
 // Set is the files of a data folder in use. Not safe for concurrent use.
@@ -24,12 +25,12 @@ type Set struct {
 }
 
 // ReadManifest reads the manifest of a folder, and checks that all journals which it names exist.
-func ReadManifest(dir string) (*manifest.Manifest, error) {
-	m, err := manifest.Read(dir)
+func ReadManifest(fsys vfs.FS, dir string) (*manifest.Manifest, error) {
+	m, err := manifest.Read(fsys, dir)
 	if err != nil {
 		return nil, err
 	}
-	files, err := journal.Files(dir)
+	files, err := journal.Files(fsys, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +71,7 @@ func (s *Set) WriteManifest(clean bool) error {
 	for name, states := range s.replacing {
 		m.Stores[name] = states
 	}
-	if err := m.Write(s.Folder.Path); err != nil {
+	if err := m.Write(s.Folder.FS, s.Folder.Path); err != nil {
 		return err
 	}
 	s.newest, s.text = files[len(files)-1].Generation, m.Text()
@@ -83,7 +84,7 @@ func (s *Set) Begin(last *manifest.Manifest, makeFile func() error) error {
 	if last.Clean {
 		running := *last
 		running.Clean = false
-		if err := running.Write(s.Folder.Path); err != nil {
+		if err := running.Write(s.Folder.FS, s.Folder.Path); err != nil {
 			return err
 		}
 		last.Clean = false
@@ -147,18 +148,18 @@ func (s *Set) Paths() (paths []string, bytes int64) {
 func (s *Set) File(path string) *scrub.File {
 	switch path {
 	case s.path(datadir.FormatName):
-		return &scrub.File{Path: path, Text: s.Folder.FormatText()}
+		return &scrub.File{FS: s.Folder.FS, Path: path, Text: s.Folder.FormatText()}
 	case s.path(manifest.Name):
-		return &scrub.File{Path: path, Text: s.text}
+		return &scrub.File{FS: s.Folder.FS, Path: path, Text: s.text}
 	}
 	for _, of := range s.Stores {
 		if of.Path() == path {
-			return &scrub.File{Path: path, Use: aof.Store, Mark: of.Mark(), Size: of.Sealed()}
+			return &scrub.File{FS: s.Folder.FS, Path: path, Use: aof.Store, Mark: of.Mark(), Size: of.Sealed()}
 		}
 	}
 	for _, j := range s.Journal.Files() {
 		if j.Path == path {
-			return journalFile(j)
+			return s.journalFile(j)
 		}
 	}
 	return nil
@@ -184,7 +185,7 @@ func (s *Set) Freeze() (files []*scrub.File, m *manifest.Manifest, err error) {
 		files = append(files, s.File(of.Path()))
 	}
 	for _, j := range journals {
-		files = append(files, journalFile(j))
+		files = append(files, s.journalFile(j))
 	}
 	for _, f := range files {
 		if err := f.Open(); err != nil {
@@ -196,6 +197,6 @@ func (s *Set) Freeze() (files []*scrub.File, m *manifest.Manifest, err error) {
 
 func (s *Set) path(name string) string { return filepath.Join(s.Folder.Path, name) }
 
-func journalFile(j journal.FileInfo) *scrub.File {
-	return &scrub.File{Path: j.Path, Use: aof.Journal, Mark: j.Mark, Size: j.Size}
+func (s *Set) journalFile(j journal.FileInfo) *scrub.File {
+	return &scrub.File{FS: s.Folder.FS, Path: j.Path, Use: aof.Journal, Mark: j.Mark, Size: j.Size}
 }

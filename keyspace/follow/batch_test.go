@@ -7,6 +7,7 @@ import (
 	"mayfly/expiry"
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/record"
+	_ "mayfly/test/drill" // its flags
 )
 
 // set returns the command that sets an item.
@@ -33,6 +34,7 @@ func someBatch() string {
 }
 
 func TestReadBatch(t *testing.T) {
+	t.Parallel()
 	var b Batch
 	for range 2 { // it is used again
 		if err := b.Read(someBatch()); err != nil {
@@ -63,6 +65,7 @@ func TestReadBatch(t *testing.T) {
 }
 
 func TestReadBatchRefuses(t *testing.T) {
+	t.Parallel()
 	damaged := strings.Replace(set("3:a", document), `{"n":1}`, `{"n":2}`, 1)
 	for _, tt := range []struct{ text, want string }{
 		{"SET a b", "at byte 0"},
@@ -111,6 +114,7 @@ func FuzzBatch(f *testing.F) {
 }
 
 func TestDigest(t *testing.T) {
+	t.Parallel()
 	sum := func(texts ...[]string) [32]byte {
 		var d Digest
 		for _, parts := range texts {

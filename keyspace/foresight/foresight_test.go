@@ -8,6 +8,7 @@ import (
 	"mayfly/expiry"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
+	_ "mayfly/test/drill" // its flags
 )
 
 // filled returns a table of documents by id.
@@ -31,6 +32,7 @@ func run(tally Tally, tables ...*memtable.Table) {
 
 // TestHeldCountsAsReleased: of a container on hold a plan and a forecast tell what happens when the hold ends.
 func TestHeldCountsAsReleased(t *testing.T) {
+	t.Parallel()
 	const now = 100_000
 	table := filled(map[string]record.Item{
 		"dead before":  {TS: 1000},                     // by a mark
@@ -67,6 +69,7 @@ func TestHeldCountsAsReleased(t *testing.T) {
 
 // TestSample compares samples with all killed items in order.
 func TestSample(t *testing.T) {
+	t.Parallel()
 	items := map[string]record.Item{}
 	var ids []string
 	for i := range 1000 {
@@ -86,6 +89,7 @@ func TestSample(t *testing.T) {
 
 // TestWalks passes many tables, in pieces that end where they are told to.
 func TestWalks(t *testing.T) {
+	t.Parallel()
 	items := map[string]record.Item{}
 	for i := range 10_000 {
 		items[fmt.Sprint("i", i)] = record.Item{TS: 1}

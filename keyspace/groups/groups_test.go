@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"mayfly/keyspace/streamid"
+	_ "mayfly/test/drill" // its flags
 )
 
 // model is a group in the simplest form.
@@ -192,6 +193,7 @@ func step(t *testing.T, random *rand.Rand, g *Group, b *Changes, m *model, now i
 // TestModel compares a group with the simplest one, its changes with its items, and a rolled back group with the one
 // before.
 func TestModel(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(40) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		g, m := New(streamid.ID{}, Unknown), newModel()
@@ -237,6 +239,7 @@ func TestModel(t *testing.T) {
 
 // TestDropSome removes the pending entries of a consumer in pieces.
 func TestDropSome(t *testing.T) {
+	t.Parallel()
 	g := New(streamid.ID{}, 0)
 	b := Begin(g)
 	var ids []streamid.ID
@@ -256,6 +259,7 @@ func TestDropSome(t *testing.T) {
 
 // TestLag checks the cases of which Redis can tell the lag, and those of which it cannot.
 func TestLag(t *testing.T) {
+	t.Parallel()
 	id := func(ms uint64) streamid.ID { return streamid.ID{Ms: ms} }
 	ten := Stream{Added: 10, Length: 10, First: id(1), Last: id(10)}
 	trimmed := Stream{Added: 10, Length: 5, First: id(6), Last: id(10)}
@@ -295,6 +299,7 @@ func TestLag(t *testing.T) {
 
 // TestLoadErrors names the item that cannot be read.
 func TestLoadErrors(t *testing.T) {
+	t.Parallel()
 	for item, body := range map[string]string{
 		"last":      "1-0 2",
 		"{g}last":   "1-0",
@@ -352,6 +357,7 @@ func FuzzLoad(f *testing.F) {
 
 // TestApply: a group follows another by the changes of its items, each in its last state and in an order of its own.
 func TestApply(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 5))
 		leader, follower := New(streamid.ID{}, 0), New(streamid.ID{}, 0)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mayfly/query"
+	_ "mayfly/test/drill" // its flags
 )
 
 // BenchmarkTree measures an insert into, and the memory of, a tree of 65,536 items: a partition of a million

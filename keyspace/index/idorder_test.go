@@ -26,6 +26,7 @@ var idsLike = map[string]func(r *rand.Rand) string{
 
 // TestIDOrder: whatever ids an order was chosen for, the numbers of ids never fall as ids grow.
 func TestIDOrder(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	var all []string
 	for _, like := range idsLike {
@@ -51,6 +52,7 @@ func TestIDOrder(t *testing.T) {
 
 // TestIDOrderTellsApart: the order tells most ids of the usual kinds apart, also those that follow later.
 func TestIDOrderTellsApart(t *testing.T) {
+	t.Parallel()
 	for _, format := range []string{"order:%012d", "%08d", "key:%d"} {
 		o := idOrderOf(func(visit func(string)) {
 			for i := range 100 {

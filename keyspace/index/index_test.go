@@ -108,6 +108,7 @@ func randomQuery(random *rand.Rand) string {
 
 // TestManyElements checks that a long array has one key, so that a write changes few.
 func TestManyElements(t *testing.T) {
+	t.Parallel()
 	d, err := Define([]string{"/t/[]"}, false)
 	if err != nil {
 		t.Fatal(err)
@@ -127,6 +128,7 @@ func TestManyElements(t *testing.T) {
 // TestPlans: over random documents and queries the spans of a plan hold every document that the query selects,
 // once; those of a proven plan no other ones; and those of an ordered one come in the order of ORDER BY.
 func TestPlans(t *testing.T) {
+	t.Parallel()
 	var definitions []Definition
 	for _, pointers := range [][]string{{"/a"}, {"/b"}, {"/a", "/b"}, {"/b", "/a", "/c"}, {"/t/[]"}, {"/p"}} {
 		d, err := Define(pointers, pointers[0] == "/p")

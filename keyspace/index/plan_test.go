@@ -10,6 +10,7 @@ import (
 
 // TestPlansOfSpecialQueries: plans that random queries meet too seldom select what a scan selects.
 func TestPlansOfSpecialQueries(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		pointers []string
 		geo      bool
@@ -64,6 +65,7 @@ func TestPlansOfSpecialQueries(t *testing.T) {
 
 // TestOnlyOrderedPlansDescend: the spans of other plans are read from low to high, slice after slice.
 func TestOnlyOrderedPlansDescend(t *testing.T) {
+	t.Parallel()
 	d, err := Define([]string{"/a", "/b"}, false)
 	if err != nil {
 		t.Fatal(err)

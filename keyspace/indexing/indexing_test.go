@@ -7,10 +7,12 @@ import (
 	"mayfly/keyspace/index"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
+	_ "mayfly/test/drill" // its flags
 )
 
 // TestIndexesThatThisVersionDoesNotKnow: a record with such an index opens without it.
 func TestIndexesThatThisVersionDoesNotKnow(t *testing.T) {
+	t.Parallel()
 	set := FromRecord([][]string{{"/a"}, {"status"}, {}, {"/b", "geo"}, {"/c", "fulltext"}})
 	if got := fmt.Sprint(set.Recorded()); got != "[[/a] [/b geo]]" {
 		t.Error(got)
@@ -19,6 +21,7 @@ func TestIndexesThatThisVersionDoesNotKnow(t *testing.T) {
 
 // TestTouchReadsNoIndexedBody: a write that leaves the body as it is does not read it.
 func TestTouchReadsNoIndexedBody(t *testing.T) {
+	t.Parallel()
 	shard := memtable.Shard{SetSize: func(key, rec int) int64 { return int64(key + rec) }}
 	var items memtable.Table
 	items.Init(&shard, 1)
@@ -38,6 +41,7 @@ func TestTouchReadsNoIndexedBody(t *testing.T) {
 
 // TestBecome: indexes whose definition stays are the same, with their trees, and a set with the same indexes is the same.
 func TestBecome(t *testing.T) {
+	t.Parallel()
 	var none *Set
 	if none.Become(nil) != nil {
 		t.Error("no indexes become some")
@@ -60,6 +64,7 @@ func TestBecome(t *testing.T) {
 
 // TestMarkBuilt: an index is ready once the trees of all tables have their items.
 func TestMarkBuilt(t *testing.T) {
+	t.Parallel()
 	shard := memtable.Shard{SetSize: func(key, rec int) int64 { return int64(key + rec) }}
 	var empty, items memtable.Table
 	empty.Init(&shard, 1)

@@ -8,6 +8,7 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/keyspace/record"
+	_ "mayfly/test/drill" // its flags
 )
 
 // read applies the records of containers.
@@ -22,6 +23,7 @@ func (v *Inventory) read(t *testing.T, containers ...record.Container) {
 }
 
 func TestListed(t *testing.T) {
+	t.Parallel()
 	var v Inventory
 	v.read(t,
 		record.Container{Number: 1, Name: "free", DB: 40},
@@ -63,6 +65,7 @@ func TestListed(t *testing.T) {
 
 // TestHidden: a log exists while a container says that it is its own, a group while its log does.
 func TestHidden(t *testing.T) {
+	t.Parallel()
 	var v Inventory
 	owner := record.Container{Number: 16, Name: "orders", DB: 16, Log: &record.Log{Number: 20}}
 	v.read(t, owner,
@@ -96,6 +99,7 @@ func TestHidden(t *testing.T) {
 
 // TestLatest: the clock, the epoch and the version are the latest of all records, also of what is gone.
 func TestLatest(t *testing.T) {
+	t.Parallel()
 	var v Inventory
 	clock := record.AppendHeader(nil, record.Item{Kind: record.ClockKind, TS: 500, Version: 7})
 	record.PutSum(record.ClockKey, clock)

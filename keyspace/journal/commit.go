@@ -8,6 +8,7 @@ import (
 
 	"mayfly/expiry/clock"
 	"mayfly/keyspace/aof"
+	"mayfly/vfs"
 )
 
 // batch holds the commands that are committed together. The journal's mutex protects it. The leader writes the
@@ -230,7 +231,7 @@ func (j *Journal) writeMakingRoom(b *batch) error {
 	}
 	since := j.room.Releases()
 	err := j.write(b)
-	if aof.IsFull(err) && j.broken.Load() == nil && j.room.MakeRoom(since) {
+	if vfs.IsFull(err) && j.broken.Load() == nil && j.room.MakeRoom(since) {
 		err = j.write(b)
 	}
 	return err

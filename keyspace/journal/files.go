@@ -3,6 +3,7 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/record"
+	"mayfly/vfs"
 )
 
 // Rotate commits what waits and switches to a new file. All LSNs handed out before the call are in files of
@@ -76,7 +78,7 @@ func (j *Journal) switchTo(next *nextFile) (old *aof.File, err error) {
 type nextFile struct {
 	file *aof.File
 	mark uint32
-	dir  *os.File // already open: only an fsync can fail once the file is the newest
+	dir  vfs.File // already open: only an fsync can fail once the file is the newest
 }
 
 // TempName is the name of a file that is not yet part of the journal. A start ignores it.
@@ -90,19 +92,19 @@ func (j *Journal) prepare() (_ *nextFile, err error) {
 			next.close()
 		}
 	}()
-	if next.dir, err = os.Open(j.dir); err != nil {
+	if next.dir, err = j.fs.Open(j.dir); err != nil {
 		return nil, err
 	}
 	path := filepath.Join(j.dir, TempName)
-	if err := aof.WriteFile(path, aof.FirstSeal(next.mark).Append(nil)); err != nil {
-		os.Remove(path) // a start ignores it, but it takes room
+	if err := vfs.WriteFile(j.fs, path, aof.FirstSeal(next.mark).Append(nil)); err != nil {
+		j.fs.Remove(path) // a start ignores it, but it takes room
 		return nil, err
 	}
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	f, err := j.fs.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
 	}
-	next.file = aof.NewFile(f, path, headSize)
+	next.file = aof.NewFile(j.fs, f, path, headSize)
 	return next, nil
 }
 
@@ -132,7 +134,7 @@ func (j *Journal) installLocked(next *nextFile, generation uint64) error {
 
 // syncNameLocked forces the name of an installed file to disk. syncMu is held, unless the journal is not in use yet.
 func (j *Journal) syncNameLocked(next *nextFile) error {
-	if err := aof.Fsync(next.dir); err != nil {
+	if err := next.dir.Sync(); err != nil {
 		return j.breakLocked(err)
 	}
 	return nil
@@ -159,11 +161,11 @@ func (j *Journal) firstFile() error {
 func (j *Journal) Remove(below uint64) error {
 	for len(j.finished) > 0 && j.finished[0].Generation < below {
 		oldest := j.finished[0]
-		err := os.Remove(oldest.Path)
-		if errors.Is(err, os.ErrNotExist) { // an earlier call failed after that
+		err := j.fs.Remove(oldest.Path)
+		if errors.Is(err, fs.ErrNotExist) { // an earlier call failed after that
 			err = nil
 		}
-		if err := errors.Join(err, aof.SyncDir(j.dir)); err != nil {
+		if err := errors.Join(err, vfs.SyncDir(j.fs, j.dir)); err != nil {
 			return err
 		}
 		j.finished = j.finished[1:]
@@ -199,8 +201,8 @@ type FileInfo struct {
 }
 
 // Files lists the journal's files in a folder, oldest first.
-func Files(dir string) (files []FileInfo, err error) {
-	entries, err := os.ReadDir(dir) // in ascending order of names, which is that of generations
+func Files(fsys vfs.FS, dir string) (files []FileInfo, err error) {
+	entries, err := fsys.ReadDir(dir) // in ascending order of names, which is that of generations
 	if err != nil {
 		return nil, err
 	}

@@ -3,13 +3,13 @@ package journal
 import (
 	"bytes"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/aof/aoftest"
+	"mayfly/vfs/vfstest"
 )
 
 // Clients may write anything into values, also bytes that look like a seal. They cannot know the mark.
@@ -64,6 +64,7 @@ func checkCut(t *testing.T, content []byte, want []string, what string) {
 
 // The first commit of a file is torn: the file is cut, wherever it ends.
 func TestForgedSealInATornFirstCommit(t *testing.T) {
+	t.Parallel()
 	forgedFiles(placeholder+strings.Repeat("x", 300)+placeholder+"end", "", func(content []byte, _ []string, _ []int64) {
 		for size := int(headSize); size < len(content); size++ {
 			checkCut(t, content[:size], nil, fmt.Sprint("cut at ", size))
@@ -72,6 +73,7 @@ func TestForgedSealInATornFirstCommit(t *testing.T) {
 }
 
 func TestForgedSealInALaterCommit(t *testing.T) {
+	t.Parallel()
 	forgedFiles("kept", placeholder+strings.Repeat("x", 300)+placeholder, func(content []byte, changes []string, ends []int64) {
 		for size := int(ends[1]); size < len(content); size++ {
 			checkCut(t, content[:size], changes[:1], fmt.Sprint("cut at ", size))
@@ -81,8 +83,9 @@ func TestForgedSealInALaterCommit(t *testing.T) {
 
 // The same in files of a journal, of two generations.
 func TestTornJournalWithForgedSealsIsCut(t *testing.T) {
-	dir := t.TempDir()
-	j := mustOpen(t, dir, 1, 1, EverySec)
+	t.Parallel()
+	disk := vfstest.New()
+	j := mustOpen(t, disk, 1, 1, EverySec)
 	j.put(t, "1:precious", "1")
 	if _, err := j.Rotate(); err != nil {
 		t.Fatal(err)
@@ -90,22 +93,23 @@ func TestTornJournalWithForgedSealsIsCut(t *testing.T) {
 	j.put(t, "1:a", "kept")
 	end := j.end.Load()
 	j.put(t, "1:0", forge(end, "1:0", placeholder+"the rest", aof.Seal{Mark: j.mark + 1, From: end, LSN: 3, OnDisk: 1 << 30}))
-	path := filepath.Join(dir, FileName(2))
-	content := aoftest.Read(t, path)
+
+	content := vfstest.Read(t, disk, path(2))
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
 	for size := int(end); size < len(content); size += 7 {
-		writeFile(t, path, content[:size])
-		checkReplayed(t, dir, "1:precious=1", "1:a=kept")
+		vfstest.Write(t, disk, path(2), content[:size])
+		checkReplayed(t, disk, "1:precious=1", "1:a=kept")
 		if size > int(end) {
-			aoftest.CheckKept(t, path, content[end:size])
+			aoftest.CheckKept(t, disk, path(2), content[end:size])
 		}
 	}
 }
 
 // Sectors of the first commit are lost, its beginning with them.
 func TestForgedSealBehindALostBeginning(t *testing.T) {
+	t.Parallel()
 	forgedFiles(placeholder+strings.Repeat("x", 2*aof.SectorSize)+placeholder, placeholder, func(content []byte, _ []string, _ []int64) {
 		for _, from := range []int{int(headSize), aof.SectorSize, 2 * aof.SectorSize} {
 			for lost := from - from%aof.SectorSize + aof.SectorSize; lost <= 3*aof.SectorSize; lost += aof.SectorSize {
@@ -121,6 +125,7 @@ func TestForgedSealBehindALostBeginning(t *testing.T) {
 
 // Sectors of the first commit were not written. A second one, whole or torn, has forged seals too.
 func TestForgedSealsAroundHoles(t *testing.T) {
+	t.Parallel()
 	first := placeholder + strings.Repeat("x", 4*aof.SectorSize) + placeholder
 	second := placeholder + strings.Repeat("y", aof.SectorSize) + placeholder
 	forgedFiles(first, second, func(content []byte, _ []string, ends []int64) {
@@ -137,16 +142,17 @@ func TestForgedSealsAroundHoles(t *testing.T) {
 
 // A range that was on disk and has changed is refused, first commit or not, even if it looks torn.
 func TestDamagedFirstCommitIsRefused(t *testing.T) {
-	dir := t.TempDir()
-	j := mustOpen(t, dir, 1, 1, No)
+	t.Parallel()
+	disk := vfstest.New()
+	j := mustOpen(t, disk, 1, 1, No)
 	j.put(t, "1:0", forge(headSize, "1:0", placeholder+strings.Repeat("x", 3*aof.SectorSize), aof.Seal{Mark: j.mark + 1, LSN: 1}))
 	end := int(j.Size())
 	if err := j.Sync(); err != nil {
 		t.Fatal(err)
 	}
 	j.put(t, "1:1", "later")
-	path := filepath.Join(dir, FileName(1))
-	content := aoftest.Read(t, path)
+
+	content := vfstest.Read(t, disk, path(1))
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -154,11 +160,11 @@ func TestDamagedFirstCommitIsRefused(t *testing.T) {
 		for _, zeros := range []int{0, 100} {
 			damaged := append(bytes.Clone(content), make([]byte, zeros)...)
 			clear(damaged[from:min(from+aof.SectorSize, end)])
-			writeFile(t, path, damaged)
-			checkDamaged(t, dir, int64(max(from, int(headSize))), fmt.Sprintf("a hole from %d in the first commit", from))
+			vfstest.Write(t, disk, path(1), damaged)
+			checkDamaged(t, disk, int64(max(from, int(headSize))), fmt.Sprintf("a hole from %d in the first commit", from))
 		}
 	}
-	checkNothingKept(t, path)
+	checkNothingKept(t, disk)
 }
 
 // countingReader counts the bytes that are read.
@@ -175,6 +181,7 @@ func (r *countingReader) ReadAt(b []byte, at int64) (n int, err error) {
 
 // A torn commit full of forged seals is cut, and the scan reads no more than without them.
 func TestManyForgedSealsProveNothing(t *testing.T) {
+	t.Parallel()
 	forgedFiles(strings.Repeat(placeholder, 100), "", func(content []byte, _ []string, _ []int64) {
 		content = content[:len(content)-1]
 		clear(content[aof.SectorSize : 2*aof.SectorSize])

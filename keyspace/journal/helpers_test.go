@@ -3,7 +3,6 @@ package journal
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +12,8 @@ import (
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/record"
+	"mayfly/vfs"
+	"mayfly/vfs/vfstest"
 
 	"github.com/rs/zerolog"
 )
@@ -32,9 +33,9 @@ func set(key, body string) ops { return ops{aoftest.Set(key, body)} }
 // del returns the change that deletes one item.
 func del(key string) ops { return ops{aoftest.Del(key)} }
 
-func mustOpen(t *testing.T, dir string, generation uint64, first LSN, policy Policy) *Journal {
+func mustOpen(t *testing.T, disk vfs.FS, generation uint64, first LSN, policy Policy) *Journal {
 	t.Helper()
-	j, err := Open(Options{Dir: dir, Finished: before(generation), First: first, Policy: policy, Log: zerolog.Nop()})
+	j, err := Open(Options{FS: disk, Dir: vfstest.Dir, Finished: before(generation), First: first, Policy: policy, Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,25 +75,25 @@ func text(o ...aof.Op) (texts []string) {
 }
 
 // replayed returns the changes in all journals of a folder as text, and the last LSN.
-func replayed(dir string) (changes []string, last LSN, err error) {
-	_, last, err = replayFolder(dir, func(o aof.Op) error {
+func replayed(disk vfs.FS) (changes []string, last LSN, err error) {
+	_, last, err = replayFolder(disk, func(o aof.Op) error {
 		changes = append(changes, text(o)...)
 		return nil
 	})
 	return changes, last, err
 }
 
-func checkReplayed(t *testing.T, dir string, want ...string) {
+func checkReplayed(t *testing.T, disk vfs.FS, want ...string) {
 	t.Helper()
-	if got, _, err := replayed(dir); err != nil || !slices.Equal(got, want) {
+	if got, _, err := replayed(disk); err != nil || !slices.Equal(got, want) {
 		t.Fatalf("the journals hold %q, %v; want %q", got, err, want)
 	}
 }
 
 // checkDamaged checks that a replay reports damage that includes the byte at an offset.
-func checkDamaged(t *testing.T, dir string, at int64, what string) {
+func checkDamaged(t *testing.T, disk vfs.FS, at int64, what string) {
 	t.Helper()
-	_, _, err := replayed(dir)
+	_, _, err := replayed(disk)
 	var damage *aof.DamageError
 	if !errors.As(err, &damage) {
 		t.Fatalf("%s returns %v", what, err)
@@ -102,18 +103,22 @@ func checkDamaged(t *testing.T, dir string, at int64, what string) {
 	}
 }
 
-// checkNothingKept checks that nothing was cut off a file.
-func checkNothingKept(t *testing.T, path string) {
+// path is that of the file of a generation.
+func path(generation uint64) string { return filepath.Join(vfstest.Dir, FileName(generation)) }
+
+// planted returns a disk with the file of the first generation.
+func planted(t *testing.T, content []byte) vfs.FS {
 	t.Helper()
-	if found, _ := filepath.Glob(path + aof.TornSuffix + "*"); len(found) > 0 {
-		t.Errorf("files were made: %v", found)
-	}
+	disk := vfstest.New()
+	vfstest.Write(t, disk, path(1), content)
+	return disk
 }
 
-func writeFile(t *testing.T, path string, content []byte) {
+// checkNothingKept checks that nothing was cut off the file of the first generation.
+func checkNothingKept(t *testing.T, disk vfs.FS) {
 	t.Helper()
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
+	if found := aoftest.Kept(t, disk, path(1)); len(found) > 0 {
+		t.Errorf("files were made: %v", found)
 	}
 }
 
@@ -135,8 +140,8 @@ func appendCommit(content []byte, mark uint32, lsn LSN, o ops, change func(*aof.
 // commit was forced to disk before the others.
 func smallJournal(t *testing.T) (content []byte, ends []int64, changes []string) {
 	t.Helper()
-	dir := t.TempDir()
-	j := mustOpen(t, dir, 1, 1, No)
+	disk := vfstest.New()
+	j := mustOpen(t, disk, 1, 1, No)
 	j.put(t, "1:a", "alpha")
 	ends = append(ends, j.Size())
 	if err := j.Sync(); err != nil {
@@ -147,22 +152,25 @@ func smallJournal(t *testing.T) (content []byte, ends []int64, changes []string)
 	ends = append(ends, j.Size())
 	j.put(t, "1:c", "")
 	ends = append(ends, j.Size())
-	content = aoftest.Read(t, filepath.Join(dir, FileName(1)))
+	content = vfstest.Read(t, disk, path(1))
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return content, ends, []string{"1:a=alpha", "-1:a", "1:b=" + odd, "1:c="}
 }
 
-// gate makes the first write wait until open is closed. Then all writes return err.
-func gate(t *testing.T, err error) (reached, open chan struct{}) {
-	reached, open = make(chan struct{}), make(chan struct{})
-	var once sync.Once
-	aoftest.ReplaceDisk(t, func() error {
-		once.Do(func() { close(reached); <-open })
+// gate returns a disk whose first write waits until open is closed. Then all writes return err.
+func gate(err error) (disk *vfstest.Faulty, reached, open chan struct{}) {
+	disk, reached, open = vfstest.New(), make(chan struct{}), make(chan struct{})
+	var first sync.Once
+	disk.OnWrite = func(_ vfs.File, _ []byte, at int64) error {
+		if at == 0 { // the head of a new file
+			return nil
+		}
+		first.Do(func() { close(reached); <-open })
 		return err
-	}, nil)
-	return reached, open
+	}
+	return disk, reached, open
 }
 
 // placeholder marks the place of a forged seal in a body.
@@ -190,8 +198,8 @@ func before(generation uint64) []FileInfo {
 }
 
 // replayFolder replays the journals of a folder, and returns the last generation and LSN.
-func replayFolder(dir string, visit func(aof.Op) error) (generation uint64, last LSN, err error) {
-	files, last, err := Replay(ReplayOptions{Dir: dir, Log: zerolog.Nop(), Now: aoftest.Epoch, Visit: visit})
+func replayFolder(disk vfs.FS, visit func(aof.Op) error) (generation uint64, last LSN, err error) {
+	files, last, err := Replay(ReplayOptions{FS: disk, Dir: vfstest.Dir, Log: zerolog.Nop(), Now: aoftest.Epoch, Visit: visit})
 	if len(files) > 0 {
 		generation = files[len(files)-1].Generation
 	}

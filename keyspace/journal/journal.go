@@ -1,12 +1,14 @@
 package journal
 
 import (
+	"cmp"
 	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"mayfly/keyspace/aof"
+	"mayfly/vfs"
 
 	"github.com/rs/zerolog"
 )
@@ -55,6 +57,7 @@ type Room interface {
 
 // Options configure a journal.
 type Options struct {
+	FS       vfs.FS
 	Dir      string
 	Finished []FileInfo // what [Replay] has read
 	First    LSN        // of the first commit
@@ -66,6 +69,9 @@ type Options struct {
 	// again before the next commit. If it is not nil, [Journal.Begin] makes the file instead of [Open].
 	Around func(makeFile func() error) error
 
+	// Preallocate is how many bytes of zeros are written behind the last commit at a time, with the policy [Always]; less
+	// than 0: none. 0 means 1 MiB.
+	Preallocate int64
 	Replication *Replication // nil: there is none
 }
 
@@ -73,7 +79,9 @@ type Options struct {
 //
 // One goroutine at a time leads: it alone commits. The lead is held without the mutex.
 type Journal struct {
+	fs     vfs.FS
 	dir    string
+	ahead  int64 // Preallocate of the options
 	log    zerolog.Logger
 	full   func()
 	room   Room
@@ -124,7 +132,7 @@ type Journal struct {
 
 // Open starts a journal in a new file, which [Journal.Begin] makes if Around of the options is not nil.
 func Open(opt Options) (*Journal, error) {
-	j := &Journal{dir: opt.Dir, log: opt.Log, full: opt.Full, room: opt.Room, around: opt.Around, repl: opt.Replication, finished: opt.Finished,
+	j := &Journal{fs: opt.FS, dir: opt.Dir, ahead: cmp.Or(opt.Preallocate, defaultPreallocate), log: opt.Log, full: opt.Full, room: opt.Room, around: opt.Around, repl: opt.Replication, finished: opt.Finished,
 		next: max(opt.First, 1), stop: make(chan struct{})}
 	j.policy.Store(int32(opt.Policy))
 	j.limit.Store(1 << 62)

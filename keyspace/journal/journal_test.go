@@ -3,7 +3,6 @@ package journal
 import (
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -14,13 +13,17 @@ import (
 
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/aof/aoftest"
+	"mayfly/test/drill"
+	"mayfly/vfs"
+	"mayfly/vfs/vfstest"
 
 	"github.com/rs/zerolog"
 )
 
 func TestJournalReplaysInOrderAcrossFiles(t *testing.T) {
-	dir := t.TempDir()
-	j := mustOpen(t, dir, 7, 41, EverySec)
+	t.Parallel()
+	disk := vfstest.New()
+	j := mustOpen(t, disk, 7, 41, EverySec)
 	if lsn := j.put(t, "1:a", "1"); lsn != 41 {
 		t.Errorf("the first lsn is %d", lsn)
 	}
@@ -42,16 +45,17 @@ func TestJournalReplaysInOrderAcrossFiles(t *testing.T) {
 	if err := j.Close(); err != nil { // commits what is pending
 		t.Fatal(err)
 	}
-	checkReplayed(t, dir, "1:a=1", "-1:a", "1:b=2", "1:c=3")
-	generation, lsn, err := replayFolder(dir, func(aof.Op) error { return nil })
+	checkReplayed(t, disk, "1:a=1", "-1:a", "1:b=2", "1:c=3")
+	generation, lsn, err := replayFolder(disk, func(aof.Op) error { return nil })
 	if err != nil || generation != 9 || lsn != last {
 		t.Errorf("generation %d, lsn %d, %v; want 9, %d", generation, lsn, err, last)
 	}
 }
 
 func TestJournalRemovesWholeGenerations(t *testing.T) {
-	dir := t.TempDir()
-	j := mustOpen(t, dir, 1, 1, EverySec)
+	t.Parallel()
+	disk := vfstest.New()
+	j := mustOpen(t, disk, 1, 1, EverySec)
 	sizes := []int64{j.Size()}
 	for n := range 3 {
 		j.put(t, "1:a", strings.Repeat("x", n))
@@ -66,7 +70,7 @@ func TestJournalRemovesWholeGenerations(t *testing.T) {
 	if want := sizes[3] - sizes[2] + headSize; j.Size() != want {
 		t.Errorf("the size is %d, not %d", j.Size(), want)
 	}
-	checkReplayed(t, dir, "1:a=xx")
+	checkReplayed(t, disk, "1:a=xx")
 	if err := j.Remove(100); err != nil {
 		t.Fatal(err)
 	}
@@ -74,18 +78,20 @@ func TestJournalRemovesWholeGenerations(t *testing.T) {
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
-	checkReplayed(t, dir, "1:b=the newest stays")
+	checkReplayed(t, disk, "1:b=the newest stays")
 }
 
 func TestNoJournalReplaysToNothing(t *testing.T) {
-	if generation, lsn, err := replayFolder(t.TempDir(), nil); generation != 0 || lsn != 0 || err != nil {
+	t.Parallel()
+	if generation, lsn, err := replayFolder(vfstest.New(), nil); generation != 0 || lsn != 0 || err != nil {
 		t.Errorf("generation %d, lsn %d, %v", generation, lsn, err)
 	}
 }
 
 func TestGroupCommitSharesCommitsAndFsyncs(t *testing.T) {
-	reached, open := gate(t, nil)
-	j := mustOpen(t, t.TempDir(), 1, 1, Always)
+	t.Parallel()
+	disk, reached, open := gate(nil)
+	j := mustOpen(t, disk, 1, 1, Always)
 	defer j.Close()
 	var wg sync.WaitGroup
 	errs := make([]error, 51)
@@ -116,7 +122,8 @@ func TestGroupCommitSharesCommitsAndFsyncs(t *testing.T) {
 }
 
 func TestWaitForAnUnknownLSN(t *testing.T) {
-	j := mustOpen(t, t.TempDir(), 1, 1, EverySec)
+	t.Parallel()
+	j := mustOpen(t, vfstest.New(), 1, 1, EverySec)
 	defer j.Close()
 	if err := j.Wait(0); err != nil {
 		t.Error(err)
@@ -128,8 +135,9 @@ func TestWaitForAnUnknownLSN(t *testing.T) {
 }
 
 func TestJournalForcesToDiskAsThePolicySays(t *testing.T) {
-	disk := aoftest.NewDisk(t)
-	j := mustOpen(t, t.TempDir(), 1, 1, No)
+	t.Parallel()
+	disk := vfstest.New()
+	j := mustOpen(t, disk, 1, 1, No)
 	defer j.Close()
 	disk.Syncs.Store(0)
 	j.put(t, "1:a", "1")
@@ -150,20 +158,20 @@ func TestJournalForcesToDiskAsThePolicySays(t *testing.T) {
 }
 
 func TestFailedBatchIsKept(t *testing.T) {
-	disk := aoftest.NewDisk(t)
-	dir := t.TempDir()
-	j := mustOpen(t, dir, 1, 1, EverySec)
+	t.Parallel()
+	disk := vfstest.New()
+	j := mustOpen(t, disk, 1, 1, EverySec)
 	j.put(t, "1:a", "1")
 	disk.FailWrites.Store(true)
 	first := j.Append(set("1:b", "2"))
-	if err := j.Wait(first); !errors.Is(err, aoftest.ErrDisk) {
+	if err := j.Wait(first); !errors.Is(err, vfstest.ErrDisk) {
 		t.Fatalf("wait returns %v", err)
 	}
-	if !errors.Is(j.Err(), aoftest.ErrDisk) {
+	if !errors.Is(j.Err(), vfstest.ErrDisk) {
 		t.Errorf("err returns %v", j.Err())
 	}
 	second := j.Append(set("1:c", "3"))
-	if err := j.Wait(second); !errors.Is(err, aoftest.ErrDisk) || second == first {
+	if err := j.Wait(second); !errors.Is(err, vfstest.ErrDisk) || second == first {
 		t.Errorf("lsn %d after %d: %v", second, first, err)
 	}
 	disk.FailWrites.Store(false)
@@ -173,12 +181,13 @@ func TestFailedBatchIsKept(t *testing.T) {
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
-	checkReplayed(t, dir, "1:a=1", "1:b=2", "1:c=3")
+	checkReplayed(t, disk, "1:a=1", "1:b=2", "1:c=3")
 }
 
 func TestAllWaitersGetTheErrorOfAWrite(t *testing.T) {
-	reached, open := gate(t, aoftest.ErrDisk)
-	j := mustOpen(t, t.TempDir(), 1, 1, EverySec)
+	t.Parallel()
+	disk, reached, open := gate(vfstest.ErrDisk)
+	j := mustOpen(t, disk, 1, 1, EverySec)
 	errs := make(chan error)
 	go func() { errs <- j.Wait(j.Append(del("1:a"))) }()
 	<-reached
@@ -188,11 +197,11 @@ func TestAllWaitersGetTheErrorOfAWrite(t *testing.T) {
 	}
 	close(open)
 	for range 11 {
-		if err := <-errs; !errors.Is(err, aoftest.ErrDisk) {
+		if err := <-errs; !errors.Is(err, vfstest.ErrDisk) {
 			t.Errorf("one gets %v", err)
 		}
 	}
-	if err := j.Close(); !errors.Is(err, aoftest.ErrDisk) {
+	if err := j.Close(); !errors.Is(err, vfstest.ErrDisk) {
 		t.Errorf("close hides the loss: %v", err)
 	}
 	if err := j.Wait(2); err != errClosed {
@@ -201,18 +210,16 @@ func TestAllWaitersGetTheErrorOfAWrite(t *testing.T) {
 }
 
 func TestWritingResumesByItself(t *testing.T) {
-	if aoftest.InOwnProcess(t) {
-		return
-	}
-	dir := t.TempDir()
-	j := mustOpen(t, dir, 1, 1, EverySec)
+	t.Parallel()
+	disk := vfstest.New()
+	j := mustOpen(t, disk, 1, 1, EverySec)
 	j.put(t, "1:a", aoftest.MuchText)
-	lift := aoftest.LimitFileSize(t, j.Size()+100) // so that a part of the next commit is written
+	disk.Most.Store(j.Size() + 100) // so that a part of the next commit is written
 	lsn := j.Append(set("1:b", strings.Repeat("x", 1000)))
 	if err := j.Wait(lsn); err == nil {
 		t.Fatal("a full disk goes unseen")
 	}
-	lift()
+	disk.Most.Store(0)
 	for j.Err() != nil { // no goroutine waits or writes any more
 		runtime.Gosched()
 	}
@@ -222,20 +229,21 @@ func TestWritingResumesByItself(t *testing.T) {
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
-	checkReplayed(t, dir, "1:a="+aoftest.MuchText, "1:b="+strings.Repeat("x", 1000))
+	checkReplayed(t, disk, "1:a="+aoftest.MuchText, "1:b="+strings.Repeat("x", 1000))
 }
 
 func TestFailedFsyncIsFinal(t *testing.T) {
+	t.Parallel()
 	for _, policy := range []Policy{Always, EverySec} {
-		disk := aoftest.NewDisk(t)
-		j := mustOpen(t, t.TempDir(), 1, 1, policy)
+		disk := vfstest.New()
+		j := mustOpen(t, disk, 1, 1, policy)
 		j.put(t, "1:a", "1")
 		disk.FailSyncs.Store(true)
 		lsn := j.Append(del("1:a"))
-		if err := j.Wait(lsn); (policy == Always) != errors.Is(err, aoftest.ErrDisk) {
+		if err := j.Wait(lsn); (policy == Always) != errors.Is(err, vfstest.ErrDisk) {
 			t.Errorf("policy %d: wait returns %v", policy, err)
 		}
-		if err := j.Sync(); !errors.Is(err, aoftest.ErrDisk) {
+		if err := j.Sync(); !errors.Is(err, vfstest.ErrDisk) {
 			t.Errorf("policy %d: sync returns %v", policy, err)
 		}
 		disk.FailSyncs.Store(false)
@@ -243,7 +251,7 @@ func TestFailedFsyncIsFinal(t *testing.T) {
 		err := j.Wait(j.Append(del("1:b")))
 		_, rotated := j.Rotate()
 		for _, err := range []error{err, j.Err(), j.Sync(), rotated, j.CommitAll(), j.Close()} {
-			if !errors.Is(err, aoftest.ErrDisk) {
+			if !errors.Is(err, vfstest.ErrDisk) {
 				t.Errorf("policy %d: a failed fsync is forgotten: %v", policy, err)
 			}
 		}
@@ -259,11 +267,18 @@ func TestFailedFsyncIsFinal(t *testing.T) {
 // While a background fsync is slow, commits wait for its end: a power cut must not take more than about two
 // seconds.
 func TestCommitsWaitForASlowFsync(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	var events []string
 	note := func(s string) { mu.Lock(); defer mu.Unlock(); events = append(events, s) }
-	aoftest.ReplaceDisk(t, func() error { note("write"); return nil }, nil)
-	j := mustOpen(t, t.TempDir(), 1, 1, EverySec)
+	disk := vfstest.New()
+	disk.OnWrite = func(_ vfs.File, _ []byte, at int64) error {
+		if at > 0 { // not the head of a file
+			note("write")
+		}
+		return nil
+	}
+	j := mustOpen(t, disk, 1, 1, EverySec)
 	defer j.Close()
 	j.syncMu.Lock()
 	j.slow.Store(true)
@@ -287,20 +302,19 @@ func TestCommitsWaitForASlowFsync(t *testing.T) {
 
 // Commits do not wait for a background fsync unless it takes longer than slowSync.
 func TestCommitsContinueDuringABackgroundFsync(t *testing.T) {
-	if testing.Short() {
-		t.Skip("waits until the disk counts as slow")
-	}
-	reached, open := make(chan struct{}), make(chan struct{})
+	t.Parallel()
+	drill.Slow(t) // it waits until the disk counts as slow
+	reached, open, ended := make(chan struct{}), make(chan struct{}), make(chan int64, 1)
 	var once sync.Once
-	var writes atomic.Int64
 	var opened atomic.Bool
-	aoftest.ReplaceDisk(t, func() error { writes.Add(1); return nil }, func(f *os.File) error {
+	disk := vfstest.New()
+	disk.OnSync = func(vfs.File) error {
 		if opened.Load() {
-			once.Do(func() { close(reached); <-open })
+			once.Do(func() { close(reached); <-open; ended <- disk.Writes.Load() })
 		}
 		return nil
-	})
-	j := mustOpen(t, t.TempDir(), 1, 1, EverySec)
+	}
+	j := mustOpen(t, disk, 1, 1, EverySec)
 	opened.Store(true)
 	defer j.Close()
 	j.put(t, "1:a", "before")
@@ -311,26 +325,23 @@ func TestCommitsContinueDuringABackgroundFsync(t *testing.T) {
 	if j.synced.Load() != 0 {
 		t.Error("the fsync has not ended, but counts")
 	}
-
 	for began := time.Now(); !j.slow.Load(); time.Sleep(time.Millisecond) {
-		if time.Since(began) > 30*slowSync {
+		if time.Since(began) > 30*time.Second {
 			t.Fatal("the disk is slow, but does not count as slow")
 		}
 	}
-	written := writes.Load()
+	written := disk.Writes.Load()
 	done := make(chan error)
 	go func() { done <- j.Wait(j.Append(del("1:a"))) }()
-	select {
-	case <-done:
-		t.Error("a commit does not wait for the slow disk")
-	case <-time.After(50 * time.Millisecond):
-		if writes.Load() != written {
-			t.Error("a commit is written while the disk is slow")
-		}
+	for range 1000 {
+		runtime.Gosched()
 	}
 	close(open)
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+	if now := <-ended; now != written {
+		t.Error("a commit is written while the disk is slow")
 	}
 	if j.synced.Load() == 0 {
 		t.Error("the commit did not wait for the end of the fsync")
@@ -339,8 +350,9 @@ func TestCommitsContinueDuringABackgroundFsync(t *testing.T) {
 
 // Under writes, rotations and fsyncs no commit that Wait has confirmed is lost or out of order.
 func TestJournalUnderLoad(t *testing.T) {
-	dir := t.TempDir()
-	j := mustOpen(t, dir, 1, 1, Always)
+	t.Parallel()
+	disk := vfstest.New()
+	j := mustOpen(t, disk, 1, 1, Always)
 	const writers, each = 8, 200
 	var wg sync.WaitGroup
 	for w := range writers {
@@ -380,7 +392,7 @@ func TestJournalUnderLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := make(map[string]int)
-	_, _, err := replayFolder(dir, func(o aof.Op) error {
+	_, _, err := replayFolder(disk, func(o aof.Op) error {
 		key := strings.Clone(o.Key)
 		if want := aoftest.Rec(key, fmt.Sprint(next[key])); o.Rec != want {
 			return fmt.Errorf("writer %s: %s comes in place of %s", key, o.Rec, want)
@@ -400,7 +412,10 @@ func TestJournalUnderLoad(t *testing.T) {
 
 // Commits are on disk and in the tables. The journal keeps no copy in memory.
 func TestJournalKeepsNoValues(t *testing.T) {
-	j := mustOpen(t, t.TempDir(), 1, 1, No)
+	j, err := Open(Options{FS: vfs.OS, Dir: t.TempDir(), Policy: No, Log: zerolog.Nop()})
+	if err != nil {
+		t.Fatal(err)
+	}
 	const bodySize = 100 << 10 // bytes
 	large := set("1:a", strings.Repeat("x", bodySize))
 	before := aoftest.LiveHeap()
@@ -421,7 +436,7 @@ func TestJournalKeepsNoValues(t *testing.T) {
 func BenchmarkCommit(b *testing.B) {
 	for _, writers := range []int{1, 50} {
 		b.Run(fmt.Sprint(writers, " writers"), func(b *testing.B) {
-			j, err := Open(Options{Dir: b.TempDir(), Policy: EverySec, Log: zerolog.Nop()})
+			j, err := Open(Options{FS: vfs.OS, Dir: b.TempDir(), Policy: EverySec, Log: zerolog.Nop()})
 			if err != nil {
 				b.Fatal(err)
 			}

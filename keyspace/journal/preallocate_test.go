@@ -4,27 +4,20 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/aof/aoftest"
+	"mayfly/test/drill"
+	"mayfly/vfs/vfstest"
 )
-
-// preallocateBy sets the bytes of a preallocation until the test ends.
-func preallocateBy(t *testing.T, bytes int64) {
-	t.Helper()
-	before := PreallocateBytes
-	PreallocateBytes = bytes
-	t.Cleanup(func() { PreallocateBytes = before })
-}
 
 // checkPreallocated checks that exactly this many zeros follow the last commit of the newest file.
 func (j *Journal) checkPreallocated(t *testing.T, want int64) {
 	t.Helper()
-	content := aoftest.Read(t, j.file.Path())
+	content := vfstest.Read(t, j.fs, j.file.Path())
 	end := j.end.Load()
 	if zeros := int64(len(content)) - end; zeros != want || j.file.Preallocated() != want || j.file.End() != end || len(bytes.Trim(content[end:], "\x00")) > 0 {
 		t.Fatalf("behind %d bytes are %d more, %d are known of; want %d zeros", end, zeros, j.file.Preallocated(), want)
@@ -33,11 +26,11 @@ func (j *Journal) checkPreallocated(t *testing.T, want int64) {
 
 // Commits overwrite zeros, which are written in pieces and only with the policy Always.
 func TestPreallocationGoesAheadOfCommits(t *testing.T) {
+	t.Parallel()
 	const piece = 20_000
-	preallocateBy(t, piece)
-	disk := aoftest.NewDisk(t)
-	dir := t.TempDir()
-	j := mustOpen(t, dir, 1, 1, EverySec)
+	disk := vfstest.New()
+	j := mustOpen(t, disk, 1, 1, EverySec)
+	j.ahead = piece
 	var want []string
 	put := func(bytes int) {
 		t.Helper()
@@ -83,7 +76,7 @@ func TestPreallocationGoesAheadOfCommits(t *testing.T) {
 	if _, err := j.Rotate(); err != nil {
 		t.Fatal(err)
 	}
-	if content := aoftest.Read(t, filepath.Join(dir, FileName(1))); int64(len(content)) != end {
+	if content := vfstest.Read(t, disk, path(1)); int64(len(content)) != end {
 		t.Errorf("the finished file has %d bytes, not %d", len(content), end)
 	}
 	j.checkPreallocated(t, 0)
@@ -98,19 +91,17 @@ func TestPreallocationGoesAheadOfCommits(t *testing.T) {
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if content := aoftest.Read(t, filepath.Join(dir, FileName(2))); int64(len(content)) != j.end.Load() {
+	if content := vfstest.Read(t, disk, path(2)); int64(len(content)) != j.end.Load() {
 		t.Errorf("the last file has %d bytes, not %d", len(content), j.end.Load())
 	}
-	checkReplayed(t, dir, want[len(want)-1])
+	checkReplayed(t, disk, want[len(want)-1])
 }
 
 // A disk that is too full for zeros still takes commits, down to the last byte.
 func TestPreallocationOnAFullDisk(t *testing.T) {
-	if aoftest.InOwnProcess(t) {
-		return
-	}
-	dir := t.TempDir()
-	j := mustOpen(t, dir, 1, 1, EverySec)
+	t.Parallel()
+	disk := vfstest.New()
+	j := mustOpen(t, disk, 1, 1, EverySec)
 	want := []string{"1:a=" + aoftest.MuchText}
 	j.put(t, "1:a", aoftest.MuchText)
 	j.SetPolicy(Always)
@@ -119,7 +110,7 @@ func TestPreallocationOnAFullDisk(t *testing.T) {
 	for _, size := range sizes {
 		limit += commitSize(size)
 	}
-	lift := aoftest.LimitFileSize(t, limit)
+	disk.Most.Store(limit)
 	for _, size := range sizes {
 		body := strings.Repeat("x", size)
 		j.put(t, "1:a", body)
@@ -129,18 +120,18 @@ func TestPreallocationOnAFullDisk(t *testing.T) {
 	if end := j.end.Load(); end != limit || !j.diskFull {
 		t.Errorf("%d of %d bytes are written; disk full: %t", end, limit, j.diskFull)
 	}
-	lift()
+	disk.Most.Store(0)
 	j.put(t, "1:a", "the same file")
 	j.checkPreallocated(t, 0)
 	if _, err := j.Rotate(); err != nil {
 		t.Fatal(err)
 	}
 	j.put(t, "1:a", "another")
-	j.checkPreallocated(t, PreallocateBytes)
+	j.checkPreallocated(t, defaultPreallocate)
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
-	checkReplayed(t, dir, append(want, "1:a=the same file", "1:a=another")...)
+	checkReplayed(t, disk, append(want, "1:a=the same file", "1:a=another")...)
 }
 
 // commitSize is the size in bytes of a commit of one item under 1:a with a body of this size.
@@ -150,53 +141,53 @@ func commitSize(body int) int64 {
 
 // A commit that was written over zeros in part is cut off, and repeated.
 func TestWriteThatFailsOverZeros(t *testing.T) {
-	if aoftest.InOwnProcess(t) {
-		return
-	}
-	dir := t.TempDir()
-	j := mustOpen(t, dir, 1, 1, EverySec)
+	t.Parallel()
+	disk := vfstest.New()
+	j := mustOpen(t, disk, 1, 1, EverySec)
 	j.put(t, "1:a", aoftest.MuchText)
 	j.SetPolicy(Always)
 	j.put(t, "1:b", "before")
-	j.checkPreallocated(t, PreallocateBytes)
-	before := aoftest.Read(t, j.file.Path())[:j.end.Load()]
-	lift := aoftest.LimitFileSize(t, j.end.Load()+100)
+	j.checkPreallocated(t, defaultPreallocate)
+	before := vfstest.Read(t, j.fs, j.file.Path())[:j.end.Load()]
+	disk.Most.Store(j.end.Load() + 100)
 	lsn := j.Append(set("1:c", strings.Repeat("x", 1000)))
 	if err := j.Wait(lsn); err == nil {
 		t.Fatal("a full disk goes unseen")
 	}
-	if now := aoftest.Read(t, j.file.Path()); !bytes.Equal(now, before) {
+	if now := vfstest.Read(t, j.fs, j.file.Path()); !bytes.Equal(now, before) {
 		t.Errorf("%d bytes are there, not the %d that were committed", len(now), len(before))
 	}
-	lift()
+	disk.Most.Store(0)
 	if err := j.CommitAll(); err != nil || j.Committed() < lsn {
 		t.Fatal("writing does not continue:", err)
 	}
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
-	checkReplayed(t, dir, "1:a="+aoftest.MuchText, "1:b=before", "1:c="+strings.Repeat("x", 1000))
+	checkReplayed(t, disk, "1:a="+aoftest.MuchText, "1:b=before", "1:c="+strings.Repeat("x", 1000))
 }
 
 // Zeros behind the last commit do not hide that it is damaged.
 func TestEveryFlippedBitBeforeZerosIsDetected(t *testing.T) {
+	t.Parallel()
 	content, _, _ := smallJournal(t)
-	path := aoftest.Plant(t, FileName(1), nil)
+	disk := planted(t, nil)
 	zeros := make([]byte, 3*aof.SectorSize)
 	aoftest.EachFlip(string(content), func(bad string, at int) {
-		writeFile(t, path, append([]byte(bad), zeros...))
-		checkDamaged(t, filepath.Dir(path), int64(at), fmt.Sprintf("a flip at %d (%q)", at, bad[max(0, at-10):at+1]))
+		vfstest.Write(t, disk, path(1), append([]byte(bad), zeros...))
+		checkDamaged(t, disk, int64(at), fmt.Sprintf("a flip at %d (%q)", at, bad[max(0, at-10):at+1]))
 	})
-	checkNothingKept(t, path)
+	checkNothingKept(t, disk)
 }
 
 // Zeros at the end of a finished file are damage: it ends with its last commit.
 func TestZerosInAnOlderFileAreRefused(t *testing.T) {
+	t.Parallel()
 	content, _, _ := smallJournal(t)
 	for _, n := range []int{1, 100_000} {
-		path := aoftest.Plant(t, FileName(1), append(bytes.Clone(content), make([]byte, n)...))
-		writeFile(t, filepath.Join(filepath.Dir(path), FileName(2)), emptyFile())
-		checkDamaged(t, filepath.Dir(path), int64(len(content)), fmt.Sprint(n, " zeros"))
+		disk := planted(t, append(bytes.Clone(content), make([]byte, n)...))
+		vfstest.Write(t, disk, path(2), emptyFile())
+		checkDamaged(t, disk, int64(len(content)), fmt.Sprint(n, " zeros"))
 	}
 }
 
@@ -213,6 +204,7 @@ func scanNewest(content []byte) (changes []string, err error) {
 // A power cut leaves any sectors of the last commit unwritten. They keep their zeros. Whichever these
 // are, the commit counts as a whole or not at all, even if a client has written zeros or forged seals into it.
 func TestTornCommitOverZeros(t *testing.T) {
+	t.Parallel()
 	long := func(c string) string { return strings.Repeat(c, 5*aof.SectorSize) }
 	forged := strings.Repeat(placeholder+strings.Repeat("\x00", 99), 10)
 	for name, o := range map[string]func(from int64, mark uint32) ops{
@@ -266,20 +258,21 @@ func TestTornCommitOverZeros(t *testing.T) {
 
 // Zeros in place of a commit that was on disk are damage if a later commit follows.
 func TestLostCommitBeforeZerosIsRefused(t *testing.T) {
-	dir := t.TempDir()
-	j := mustOpen(t, dir, 1, 1, Always)
+	t.Parallel()
+	disk := vfstest.New()
+	j := mustOpen(t, disk, 1, 1, Always)
 	var ends []int64
 	for n := range 4 {
 		j.put(t, fmt.Sprint("1:", n), strings.Repeat("x", 1200))
 		ends = append(ends, j.end.Load())
 	}
-	content := aoftest.Read(t, j.file.Path())
+	content := vfstest.Read(t, j.fs, j.file.Path())
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
-	from := headSize
+	from, r, step := headSize, drill.Rand(t), drill.Pick[int64](100, 20, 1)
 	for n, end := range ends[:3] {
-		for at := from; at < end; at++ {
+		for at := from; at < end; at += 1 + r.Int64N(step) {
 			lost := slices.Clone(content)
 			clear(lost[at:end])
 			if _, err := scanNewest(lost); !errors.As(err, new(*aof.DamageError)) {

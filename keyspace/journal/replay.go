@@ -6,12 +6,14 @@ import (
 	"os"
 
 	"mayfly/keyspace/aof"
+	"mayfly/vfs"
 
 	"github.com/rs/zerolog"
 )
 
 // ReplayOptions say how to replay.
 type ReplayOptions struct {
+	FS    vfs.FS
 	Dir   string
 	Log   zerolog.Logger
 	Now   int64              // ms; names what is cut off
@@ -29,7 +31,7 @@ type ReplayOptions struct {
 // that are not known to be on disk are written anew ([aof.Rewrite]).
 // Any other difference from what was written is an *aof.DamageError; the caller then discards what was visited.
 func Replay(opt ReplayOptions) (files []FileInfo, last LSN, err error) {
-	if files, err = Files(opt.Dir); err != nil {
+	if files, err = Files(opt.FS, opt.Dir); err != nil {
 		return nil, 0, err
 	}
 	for i := range files {
@@ -45,7 +47,7 @@ func Replay(opt ReplayOptions) (files []FileInfo, last LSN, err error) {
 
 // replay replays a file, and notes its mark and its size.
 func (opt *ReplayOptions) replay(file *FileInfo, newest bool, last *LSN) error {
-	f, err := os.OpenFile(file.Path, os.O_RDWR, 0)
+	f, err := opt.FS.OpenFile(file.Path, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
@@ -73,13 +75,13 @@ func (opt *ReplayOptions) replay(file *FileInfo, newest bool, last *LSN) error {
 	}
 	switch {
 	case end < written:
-		return aof.CutTail(f, end, size, opt.Now, opt.Log)
+		return aof.CutTail(opt.FS, f, end, size, opt.Now, opt.Log)
 	case end < size: // preallocated
 		if err := f.Truncate(end); err != nil {
 			return err
 		}
 	}
-	return aof.Fsync(f)
+	return f.Sync()
 }
 
 // Scan visits the confirmed changes of a journal's file that follows the commit last, 0 if that is not known, and

@@ -4,19 +4,20 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/aof/aoftest"
+	"mayfly/test/drill"
+	"mayfly/vfs/vfstest"
 
 	"github.com/tidwall/buntdb"
 )
 
 func TestBuntdbReadsAJournal(t *testing.T) {
+	t.Parallel()
 	content, _, _ := smallJournal(t)
 	db, err := buntdb.Open(aoftest.Plant(t, "journal.db", content))
 	if err != nil {
@@ -41,15 +42,16 @@ func TestBuntdbReadsAJournal(t *testing.T) {
 // A cut journal has the commits that are left whole. One that is cut within its head is damaged: the head is on disk
 // before the file gets its name.
 func TestJournalCutAnywhere(t *testing.T) {
+	t.Parallel()
 	content, ends, changes := smallJournal(t)
 	perCommit := []int{1, 3, 4} // changes up to each
 	for size := range len(content) + 1 {
-		path := aoftest.Plant(t, FileName(1), content[:size])
+		disk := planted(t, content[:size])
 		if int64(size) < headSize {
-			if _, _, err := replayed(filepath.Dir(path)); !errors.As(err, new(*aof.DamageError)) {
+			if _, _, err := replayed(disk); !errors.As(err, new(*aof.DamageError)) {
 				t.Fatalf("a head cut at %d returns %v", size, err)
 			}
-			checkNothingKept(t, path)
+			checkNothingKept(t, disk)
 			continue
 		}
 		whole, want := headSize, 0
@@ -58,17 +60,17 @@ func TestJournalCutAnywhere(t *testing.T) {
 				whole, want = end, perCommit[i]
 			}
 		}
-		checkReplayed(t, filepath.Dir(path), changes[:want]...)
+		checkReplayed(t, disk, changes[:want]...)
 		if whole < int64(size) {
-			aoftest.CheckKept(t, path, content[whole:size])
+			aoftest.CheckKept(t, disk, path(1), content[whole:size])
 		}
-		if !bytes.Equal(aoftest.Read(t, path), content[:whole]) {
+		if !bytes.Equal(vfstest.Read(t, disk, path(1)), content[:whole]) {
 			t.Fatalf("cut at %d: the file is not cut at %d", size, whole)
 		}
 		// A file that is not the newest was finished before the next was begun.
-		path = aoftest.Plant(t, FileName(1), content[:size])
-		writeFile(t, filepath.Join(filepath.Dir(path), FileName(2)), emptyFile())
-		if _, _, err := replayed(filepath.Dir(path)); errors.As(err, new(*aof.DamageError)) != (whole < int64(size)) {
+		disk = planted(t, content[:size])
+		vfstest.Write(t, disk, path(2), emptyFile())
+		if _, _, err := replayed(disk); errors.As(err, new(*aof.DamageError)) != (whole < int64(size)) {
 			t.Fatalf("an older journal cut at %d returns %v", size, err)
 		}
 	}
@@ -76,13 +78,14 @@ func TestJournalCutAnywhere(t *testing.T) {
 
 // A large journal that is cut anywhere has the commits that are left whole.
 func TestLargeJournalCutAnywhere(t *testing.T) {
-	aoftest.NoFsync(t)
-	dir := t.TempDir()
-	j := mustOpen(t, dir, 1, 1, No)
+	t.Parallel()
+	disk := vfstest.New()
+	j := mustOpen(t, disk, 1, 1, No)
 	ends := []int{int(headSize)} // of the head and the commits
 	var changes []string
+	r := drill.Rand(t)
 	for n := range 400 {
-		body := strings.Repeat(fmt.Sprint(n), 1+rand.IntN(200))
+		body := strings.Repeat(fmt.Sprint(n), 1+r.IntN(200))
 		j.put(t, fmt.Sprint("1:", n), body)
 		ends = append(ends, int(j.Size()))
 		changes = append(changes, fmt.Sprintf("1:%d=%s", n, body))
@@ -92,36 +95,38 @@ func TestLargeJournalCutAnywhere(t *testing.T) {
 			}
 		}
 	}
-	content := aoftest.Read(t, filepath.Join(dir, FileName(1)))
+	content := vfstest.Read(t, disk, path(1))
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), FileName(1))
+
 	aoftest.EachCut(t, len(content), func(left int) {
-		writeFile(t, path, content[:left])
+		vfstest.Write(t, disk, path(1), content[:left])
 		whole := 0
 		for whole+1 < len(ends) && ends[whole+1] <= left {
 			whole++
 		}
-		checkReplayed(t, filepath.Dir(path), changes[:whole]...)
+		checkReplayed(t, disk, changes[:whole]...)
 		if ends[whole] < left {
-			aoftest.CheckKept(t, path, content[ends[whole]:left])
+			aoftest.CheckKept(t, disk, path(1), content[ends[whole]:left])
 		}
 	})
 }
 
 func TestEveryFlippedBitOfAJournalIsDetected(t *testing.T) {
+	t.Parallel()
 	content, _, _ := smallJournal(t)
-	path := aoftest.Plant(t, FileName(1), nil)
+	disk := planted(t, nil)
 	aoftest.EachFlip(string(content), func(bad string, at int) {
-		writeFile(t, path, []byte(bad))
-		checkDamaged(t, filepath.Dir(path), int64(at), fmt.Sprintf("a flip at %d (%q)", at, bad[max(0, at-10):at+1]))
+		vfstest.Write(t, disk, path(1), []byte(bad))
+		checkDamaged(t, disk, int64(at), fmt.Sprintf("a flip at %d (%q)", at, bad[max(0, at-10):at+1]))
 	})
-	checkNothingKept(t, path)
+	checkNothingKept(t, disk)
 }
 
 // Commits that take many sectors and do not fit a reader's buffer, none of them forced to disk.
 func TestFlippedBitsOfALargeJournalAreDetected(t *testing.T) {
+	t.Parallel()
 	content := emptyFile()
 	long := strings.Repeat("long", 10_000)
 	for lsn, o := range []ops{
@@ -131,9 +136,10 @@ func TestFlippedBitsOfALargeJournalAreDetected(t *testing.T) {
 	} {
 		content = appendCommit(content, 7, LSN(lsn+1), o, nil)
 	}
+	inner, outer := drill.Pick(1999, 997, 61), drill.Pick(7, 3, 1)
 	for at, c := range content {
-		if bytes.Contains([]byte(long), content[max(at-8, 0):min(at+8, len(content))]) && at%61 != 0 {
-			continue // takes too long, and says no more
+		if at%outer != 0 || at%inner != 0 && strings.Contains(long, string(content[max(at-8, 0):min(at+8, len(content))])) {
+			continue // within the long text all bytes are alike
 		}
 		content[at] ^= 1 << (at % 8)
 		last := LSN(0)
@@ -148,8 +154,9 @@ func TestFlippedBitsOfALargeJournalAreDetected(t *testing.T) {
 
 // A power cut leaves sectors unwritten in any order. That is damage if a later seal says that they were on disk.
 func TestJournalWithHoles(t *testing.T) {
-	dir := t.TempDir()
-	j := mustOpen(t, dir, 1, 1, No)
+	t.Parallel()
+	disk := vfstest.New()
+	j := mustOpen(t, disk, 1, 1, No)
 	var commits [][]string // the changes of each
 	ends := []int64{headSize}
 	onDisk := int64(0)
@@ -169,23 +176,23 @@ func TestJournalWithHoles(t *testing.T) {
 			}
 		}
 	}
-	content := aoftest.Read(t, filepath.Join(dir, FileName(1)))
+	content := vfstest.Read(t, disk, path(1))
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
 	check := func(holed []byte, first int64, what string) {
 		t.Helper()
-		path := aoftest.Plant(t, FileName(1), holed)
+		disk := planted(t, holed)
 		whole := 0
 		for whole < len(commits) && ends[whole+1] <= first {
 			whole++
 		}
-		got, last, err := replayed(filepath.Dir(path))
+		got, last, err := replayed(disk)
 		if err != nil || int(last) != whole || !slices.Equal(got, slices.Concat(commits[:whole]...)) {
 			t.Fatalf("with %s %d commits are left, %v; want %d", what, last, err, whole)
 		}
 		if ends[whole] < int64(len(bytes.TrimRight(holed, "\x00"))) {
-			aoftest.CheckKept(t, path, holed[ends[whole]:])
+			aoftest.CheckKept(t, disk, path(1), holed[ends[whole]:])
 		}
 	}
 	for from := 0; from < len(content); from += aof.SectorSize {
@@ -197,18 +204,19 @@ func TestJournalWithHoles(t *testing.T) {
 			continue
 		}
 		var damage *aof.DamageError
-		_, _, err := replayed(filepath.Dir(aoftest.Plant(t, FileName(1), holed)))
+		_, _, err := replayed(planted(t, holed))
 		if !errors.As(err, &damage) || damage.From >= int64(to) || damage.To <= int64(from) {
 			t.Fatalf("a hole from %d, which was on disk, returns %v", from, err)
 		}
 	}
 	// Any sectors of those that were not forced to disk, and an end that was not written.
-	for range 500 {
-		holed := bytes.Clone(content[:onDisk+rand.Int64N(int64(len(content))-onDisk)])
+	r := drill.Rand(t)
+	for range drill.Pick(100, 200, 2000) {
+		holed := bytes.Clone(content[:onDisk+r.Int64N(int64(len(content))-onDisk)])
 		first := int64(len(holed))
-		holes := 1 + rand.IntN(5)
+		holes := 1 + r.IntN(5)
 		for from := len(holed) - len(holed)%aof.SectorSize; from > int(onDisk); from -= aof.SectorSize {
-			if rand.IntN(8) < holes {
+			if r.IntN(8) < holes {
 				clear(holed[from:min(from+aof.SectorSize, len(holed))])
 				first = int64(from)
 			}
@@ -218,25 +226,27 @@ func TestJournalWithHoles(t *testing.T) {
 }
 
 func TestJournalThatEndsInZeros(t *testing.T) {
+	t.Parallel()
 	content, ends, changes := smallJournal(t)
 	for _, n := range []int{1, 2, 15, 16, 17, 511, 512, 513, 100_000} { // preallocated
-		path := aoftest.Plant(t, FileName(1), append(bytes.Clone(content), make([]byte, n)...))
-		checkReplayed(t, filepath.Dir(path), changes...)
-		checkNothingKept(t, path)
-		if !bytes.Equal(aoftest.Read(t, path), content) {
+		disk := planted(t, append(bytes.Clone(content), make([]byte, n)...))
+		checkReplayed(t, disk, changes...)
+		checkNothingKept(t, disk)
+		if !bytes.Equal(vfstest.Read(t, disk, path(1)), content) {
 			t.Errorf("%d zeros: the file is not cut to its commits", n)
 		}
 	}
 	for n := range ends[2] - ends[1] { // a commit that was begun, then zeros
-		path := aoftest.Plant(t, FileName(1), append(bytes.Clone(content[:ends[1]+n]), make([]byte, 20)...))
-		checkReplayed(t, filepath.Dir(path), changes[:3]...)
+		disk := planted(t, append(bytes.Clone(content[:ends[1]+n]), make([]byte, 20)...))
+		checkReplayed(t, disk, changes[:3]...)
 	}
 	zeros := append(append(bytes.Clone(content), 0, 0, 0), content...)
-	path := aoftest.Plant(t, FileName(1), zeros)
-	checkDamaged(t, filepath.Dir(path), int64(len(content)), "zeros in the middle")
+	disk := planted(t, zeros)
+	checkDamaged(t, disk, int64(len(content)), "zeros in the middle")
 }
 
 func TestReplayRefusesABrokenSequence(t *testing.T) {
+	t.Parallel()
 	content, ends, _ := smallJournal(t)
 	first, second := set("1:a", "1"), set("1:b", "2")
 	one := appendCommit(emptyFile(), 7, 1, first, nil)
@@ -264,11 +274,11 @@ func TestReplayRefusesABrokenSequence(t *testing.T) {
 		"a record is wrong":               {1: appendCommit(bytes.Clone(one), 7, 2, ops{{Key: "1:b", Rec: "2"}}, nil)},
 		"a record is another key's":       {1: appendCommit(bytes.Clone(one), 7, 2, ops{{Key: "1:c", Rec: second[0].Rec}}, nil)},
 	} {
-		dir := t.TempDir()
+		disk := vfstest.New()
 		for generation, content := range files {
-			writeFile(t, filepath.Join(dir, FileName(generation)), content)
+			vfstest.Write(t, disk, path(generation), content)
 		}
-		_, _, err := replayed(dir)
+		_, _, err := replayed(disk)
 		if name == "a file is missing" && err != nil {
 			continue
 		}
@@ -276,17 +286,18 @@ func TestReplayRefusesABrokenSequence(t *testing.T) {
 			t.Errorf("%s: error is %v", name, err)
 		}
 	}
-	dir := t.TempDir()
-	writeFile(t, filepath.Join(dir, FileName(1)), with(nil))
-	writeFile(t, filepath.Join(dir, FileName(2)), next(3))
-	checkReplayed(t, dir, "1:a=1", "1:b=2", "1:b=2")
+	disk := vfstest.New()
+	vfstest.Write(t, disk, path(1), with(nil))
+	vfstest.Write(t, disk, path(2), next(3))
+	checkReplayed(t, disk, "1:a=1", "1:b=2", "1:b=2")
 }
 
 func TestReplayStopsAtAnErrorOfTheVisitor(t *testing.T) {
+	t.Parallel()
 	content, _, _ := smallJournal(t)
-	dir := filepath.Dir(aoftest.Plant(t, FileName(1), content))
-	_, _, err := replayFolder(dir, func(aof.Op) error { return aoftest.ErrDisk })
-	if !errors.Is(err, aoftest.ErrDisk) {
+	disk := planted(t, content)
+	_, _, err := replayFolder(disk, func(aof.Op) error { return vfstest.ErrDisk })
+	if !errors.Is(err, vfstest.ErrDisk) {
 		t.Errorf("error is %v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"mayfly/expiry/clock"
 	"mayfly/keyspace/replica"
+	"mayfly/vfs/vfstest"
 
 	"github.com/rs/zerolog"
 )
@@ -16,7 +17,7 @@ func openReplicated(t *testing.T) (j *Journal, asked chan time.Duration, answers
 	t.Helper()
 	asked, answers = make(chan time.Duration, 16), make(chan error)
 	index := uint64(0)
-	j, err := Open(Options{Dir: t.TempDir(), First: 1, Log: zerolog.Nop(), Replication: &Replication{
+	j, err := Open(Options{FS: vfstest.New(), Dir: vfstest.Dir, First: 1, Log: zerolog.Nop(), Replication: &Replication{
 		Replicate: func(_ uint64, _ int64, _ []byte, until time.Duration) (replica.Tail, error) {
 			asked <- until
 			err := <-answers
@@ -46,6 +47,7 @@ func received[T any](t *testing.T, c <-chan T) (v T) {
 // TestWaitUntil: a goroutine that waits for another's commit gives up at its time, and the batch is committed all the same. The
 // lead is passed on, even if it was offered to one that gave up.
 func TestWaitUntil(t *testing.T) {
+	t.Parallel()
 	j, asked, answers := openReplicated(t)
 	leader := make(chan error, 1)
 	first := j.Append(set("1:a", "1"))
@@ -81,6 +83,7 @@ func TestWaitUntil(t *testing.T) {
 
 // TestLeadIsOfferedToNone: the last waiter of a batch that gives up takes the lead with it that it was offered.
 func TestLeadIsOfferedToNone(t *testing.T) {
+	t.Parallel()
 	j, asked, answers := openReplicated(t)
 	lsn := j.Append(set("1:a", "1"))
 	j.lead()

@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// PreallocateBytes is how many bytes of zeros are written behind the last commit at a time, with the policy
-// [Always]; 0: none. Tests change it before anything is opened.
-var PreallocateBytes = int64(1 << 20)
+// defaultPreallocate is Preallocate of the options unless they say another.
+const defaultPreallocate = 1 << 20
 
-// preallocateShare is the part of PreallocateBytes that a commit may take. For larger commits, writing zeros costs
+// preallocateShare is the part of Preallocate that a commit may take. For larger commits, writing zeros costs
 // more than extending the file.
 const preallocateShare = 16
 
@@ -19,10 +18,10 @@ const preallocateShare = 16
 //
 // On a full disk it stops until the next file: the last bytes are for commits.
 func (j *Journal) preallocate(commit int64) {
-	if j.diskFull || j.file.Preallocated() > 0 || commit > PreallocateBytes/preallocateShare {
+	if j.diskFull || j.file.Preallocated() > 0 || commit > j.ahead/preallocateShare {
 		return
 	}
-	if err := j.file.Preallocate(PreallocateBytes); err != nil {
+	if err := j.file.Preallocate(j.ahead); err != nil {
 		j.diskFull = true
 		j.log.Debug().Err(err).Msg("the journal continues without preallocation")
 	}

@@ -4,10 +4,13 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"mayfly/vfs/vfstest"
 )
 
 func TestCommitTimes(t *testing.T) {
-	j := mustOpen(t, t.TempDir(), 1, 1, No)
+	t.Parallel()
+	j := mustOpen(t, vfstest.New(), 1, 1, No)
 	defer j.Close()
 	if last, p := j.CommitTimes(50, 99); last != 0 || !slices.Equal(p, []time.Duration{0, 0}) {
 		t.Errorf("before the first commit they are %v and %v", last, p)

@@ -3,9 +3,12 @@ package lease
 import (
 	"errors"
 	"testing"
+
+	_ "mayfly/test/drill" // its flags
 )
 
 func TestLease(t *testing.T) {
+	t.Parallel()
 	var l Lease
 	var records []int64
 	extend := func(until int64) uint64 {

@@ -8,11 +8,13 @@ import (
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/store"
+	_ "mayfly/test/drill" // its flags
 )
 
 // TestTouchedItemInIncompleteStore: a store that lacks what a failed checkpoint has captured may have several headers of a
 // large item. No compaction leaves the last of them out: no journal may have it any more.
 func TestTouchedItemInIncompleteStore(t *testing.T) {
+	t.Parallel()
 	shard := &memtable.Shard{SetSize: func(key, rec int) int64 { return int64(key + rec) }}
 	table := new(memtable.Table)
 	table.Init(shard, 7)

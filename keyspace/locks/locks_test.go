@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	_ "mayfly/test/drill" // its flags
 )
 
 func newSet(n int) *Set {
@@ -28,6 +30,7 @@ func (s *Set) locked() (list []int) {
 
 // A holder has what it has chosen, in ascending order and once each, and nothing after Release.
 func TestHeld(t *testing.T) {
+	t.Parallel()
 	s, h := newSet(4), Held{}
 	for _, n := range []int{3, 1, 3} {
 		h.Choose(n)
@@ -59,6 +62,7 @@ func TestHeld(t *testing.T) {
 
 // TryLock does not wait for a holder that is marked as long, and locks nothing then.
 func TestTryLock(t *testing.T) {
+	t.Parallel()
 	s, long, h := newSet(3), Held{}, Held{}
 	s.locks[2].Lock()
 	long.One(s, 2)
@@ -81,6 +85,7 @@ func TestTryLock(t *testing.T) {
 
 // Some locks only what is free, and each once.
 func TestSome(t *testing.T) {
+	t.Parallel()
 	s, some := newSet(2), Some{}
 	s.locks[1].Lock()
 	if some.Try(s.locks[1]) || !some.Try(s.locks[0]) || !some.Try(s.locks[0]) {
@@ -95,6 +100,7 @@ func TestSome(t *testing.T) {
 // After a holder that may take long, LockUnlessLong does not park: it returns when the holder marks itself as long, and soon
 // when it does not. Who needs several locks holds none while he waits for one.
 func TestHolderThatMayTakeLong(t *testing.T) {
+	t.Parallel()
 	s, holder := newSet(3), Held{}
 	holder.Choose(1)
 	holder.Lock(s)

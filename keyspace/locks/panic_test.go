@@ -9,6 +9,7 @@ import (
 
 // A panic that leaves a lock held ends the process: all others would wait for the lock for ever.
 func TestEndProcessOnPanic(t *testing.T) {
+	t.Parallel()
 	if os.Getenv("MAYFLY_TEST_PANIC") != "" {
 		defer func() { recover() }()
 		defer EndProcessOnPanic()

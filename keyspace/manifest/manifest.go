@@ -3,14 +3,15 @@ package manifest
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/record"
+	"mayfly/vfs"
 )
 
 // Name is the manifest's file in a data folder.
@@ -89,10 +90,10 @@ func Parse(text string) (*Manifest, error) {
 }
 
 // Read reads the manifest of a folder. An *aof.DamageError is the error for one that is missing or damaged.
-func Read(dir string) (*Manifest, error) {
+func Read(fsys vfs.FS, dir string) (*Manifest, error) {
 	path := filepath.Join(dir, Name)
-	text, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
+	text, err := vfs.ReadFile(fsys, path)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &aof.DamageError{File: path, Reason: "the file is missing"}
 	}
 	if err != nil {
@@ -107,17 +108,17 @@ func Read(dir string) (*Manifest, error) {
 
 // Write replaces the manifest of a folder, durably. After an error the old one is still there, or the new one is, which
 // a power cut may take back.
-func (m *Manifest) Write(dir string) error {
+func (m *Manifest) Write(fsys vfs.FS, dir string) error {
 	path := filepath.Join(dir, Name)
-	err := aof.WriteFile(path+".tmp", []byte(m.Text()))
+	err := vfs.WriteFile(fsys, path+".tmp", []byte(m.Text()))
 	if err == nil {
-		err = os.Rename(path+".tmp", path)
+		err = fsys.Rename(path+".tmp", path)
 	}
 	if err != nil {
-		os.Remove(path + ".tmp") // it means nothing to a start, but it takes room
+		fsys.Remove(path + ".tmp") // it means nothing to a start, but it takes room
 		return err
 	}
-	return aof.SyncDir(dir)
+	return vfs.SyncDir(fsys, dir)
 }
 
 // CheckStore compares a store's file, whose last seal ends at end, with the manifest. It returns how many bytes of the

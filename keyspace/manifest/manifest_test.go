@@ -2,7 +2,6 @@ package manifest
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -10,6 +9,9 @@ import (
 	"testing"
 
 	"mayfly/keyspace/aof"
+	_ "mayfly/test/drill" // its flags
+	"mayfly/vfs"
+	"mayfly/vfs/vfstest"
 )
 
 // example is a manifest as it stands while a compaction replaces a store.
@@ -23,18 +25,19 @@ func example() *Manifest {
 }
 
 func TestRoundTrip(t *testing.T) {
+	t.Parallel()
 	clean := example()
 	clean.Clean = true
 	for _, m := range []*Manifest{New(), example(), clean} {
-		dir := t.TempDir()
-		if err := m.Write(dir); err != nil {
+		disk := vfstest.New()
+		if err := m.Write(disk, vfstest.Dir); err != nil {
 			t.Fatal(err)
 		}
-		got, err := Read(dir)
+		got, err := Read(disk, vfstest.Dir)
 		if err != nil || !reflect.DeepEqual(got, m) {
 			t.Errorf("%+v is read as %+v, %v", m, got, err)
 		}
-		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		if entries, err := disk.ReadDir(vfstest.Dir); err != nil || len(entries) != 1 {
 			t.Errorf("%v is left, %v", entries, err)
 		}
 	}
@@ -42,6 +45,7 @@ func TestRoundTrip(t *testing.T) {
 
 // Every wrong bit, every lost end and every added byte is noticed.
 func TestDamageIsNoticed(t *testing.T) {
+	t.Parallel()
 	text := example().Text()
 	for at := range text {
 		for bit := range 8 {
@@ -63,16 +67,15 @@ func TestDamageIsNoticed(t *testing.T) {
 }
 
 func TestReadSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	for reason, content := range map[string]*string{"the file is missing": nil, "its checksum or its form is wrong": new(string)} {
-		dir := t.TempDir()
+		disk := vfstest.New()
 		if content != nil {
-			if err := os.WriteFile(filepath.Join(dir, Name), []byte(*content), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			vfstest.Write(t, disk, filepath.Join(vfstest.Dir, Name), []byte(*content))
 		}
-		_, err := Read(dir)
+		_, err := Read(disk, vfstest.Dir)
 		d, ok := errors.AsType[*aof.DamageError](err)
-		if !ok || d.File != filepath.Join(dir, Name) || d.Reason != reason {
+		if !ok || d.File != filepath.Join(vfstest.Dir, Name) || d.Reason != reason {
 			t.Errorf("want %q, got %v", reason, err)
 		}
 	}
@@ -80,36 +83,34 @@ func TestReadSaysWhatIsWrong(t *testing.T) {
 
 // A disk that fails at any point of a write leaves the old manifest or the new one, and no other file.
 func TestWriteThatFails(t *testing.T) {
-	real := aof.Fsync
-	defer func() { aof.Fsync = real }()
+	t.Parallel()
 	for failing := range 2 {
-		dir, old, new := t.TempDir(), example(), New()
-		if err := old.Write(dir); err != nil {
+		disk, old, new := vfstest.New(), example(), New()
+		if err := old.Write(disk, vfstest.Dir); err != nil {
 			t.Fatal(err)
 		}
 		calls := 0
-		aof.Fsync = func(f *os.File) error {
+		disk.OnSync = func(vfs.File) error {
 			if calls++; calls == failing+1 {
-				return errors.New("the disk says no")
+				return vfstest.ErrDisk
 			}
-			return real(f)
+			return nil
 		}
-		err := new.Write(dir)
-		aof.Fsync = real
-		if err == nil {
+		if err := new.Write(disk, vfstest.Dir); err == nil {
 			t.Fatalf("fsync %d fails, and the write does not", failing)
 		}
 		want := []*Manifest{old, new}[failing]
-		if got, err := Read(dir); err != nil || !reflect.DeepEqual(got, want) {
+		if got, err := Read(disk, vfstest.Dir); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("after fsync %d failed: %+v, %v", failing, got, err)
 		}
-		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		if entries, err := disk.ReadDir(vfstest.Dir); err != nil || len(entries) != 1 {
 			t.Errorf("after fsync %d failed: %v is left, %v", failing, entries, err)
 		}
 	}
 }
 
 func TestCheckStore(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name             string
 		mark             uint32
@@ -141,6 +142,7 @@ func TestCheckStore(t *testing.T) {
 }
 
 func TestCheckJournal(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		generation       string
 		mark             uint32

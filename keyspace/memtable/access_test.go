@@ -6,10 +6,12 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/keyspace/record"
+	_ "mayfly/test/drill" // its flags
 )
 
 // TestAccess sets words beside entries, of which some are released and their places reused.
 func TestAccess(t *testing.T) {
+	t.Parallel()
 	s := &Shard{SetSize: func(key, rec int) int64 { return int64(key + rec) }}
 	var table Table
 	table.Init(s, 1)

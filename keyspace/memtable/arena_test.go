@@ -19,6 +19,7 @@ func putBody(t *Table, id, body string) *Entry {
 // TestArena writes items of all sizes over and over. It compares the items and the memory they take with a model.
 // Views stay as they were.
 func TestArena(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	table, shard := newTestTable()
 	bodies, kept := make(map[string]string), make(map[string]string) // views, and what they should be
@@ -75,6 +76,7 @@ func TestArena(t *testing.T) {
 
 // TestArenaOfOne: a table of one small item takes little, however often it is written.
 func TestArenaOfOne(t *testing.T) {
+	t.Parallel()
 	table, shard := newTestTable()
 	for range 1000 {
 		putBody(table, "only", "1")
@@ -91,6 +93,7 @@ func TestArenaOfOne(t *testing.T) {
 
 // TestBriefItems: items that are removed at once, beside many that stay, share segments.
 func TestBriefItems(t *testing.T) {
+	t.Parallel()
 	table, shard := newTestTable()
 	for i := range 5000 {
 		putBody(table, fmt.Sprint(i), strings.Repeat("x", 200))
@@ -122,6 +125,7 @@ func TestBriefItems(t *testing.T) {
 
 // TestReleaseInOrder: a segment in which all is dead is released without copies.
 func TestReleaseInOrder(t *testing.T) {
+	t.Parallel()
 	table, shard := newTestTable()
 	var last *byte
 	for i := range 5000 {
@@ -141,6 +145,7 @@ func TestReleaseInOrder(t *testing.T) {
 
 // TestCleanFurtherEnds: so much dies during a thorough cleaning that something is always left.
 func TestCleanFurtherEnds(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	table, shard := newTestTable()
 	overwrite := func() {

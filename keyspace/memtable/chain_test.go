@@ -13,6 +13,7 @@ import (
 
 // TestChains adds, removes and restores entries of a log at random, and compares chains and searches with a list.
 func TestChains(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		s := &Shard{SetSize: func(key, rec int) int64 { return int64(key + rec) }}
@@ -93,6 +94,7 @@ func TestChains(t *testing.T) {
 
 // TestReorder: entries that were loaded in another order are found, and chained in the order of their ids.
 func TestReorder(t *testing.T) {
+	t.Parallel()
 	s := &Shard{SetSize: func(key, rec int) int64 { return int64(key + rec) }}
 	var table Table
 	table.InitLog(s, 41)

@@ -112,6 +112,7 @@ func (d *modelledTable) check() {
 // TestExpiryAgainstModel: a table finds exactly those items dead that the model finds. Items have all kinds of ends,
 // ends move, and the default changes.
 func TestExpiryAgainstModel(t *testing.T) {
+	t.Parallel()
 	steps := 60_000
 	if testing.Short() {
 		steps = 15_000
@@ -180,6 +181,7 @@ func (d *modelledTable) fill(n int, end func(i int) int64) {
 
 // TestBucketsAreFilled: buckets are well filled, in whatever order ends come.
 func TestBucketsAreFilled(t *testing.T) {
+	t.Parallel()
 	const n = 40 * bucketSize
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, tc := range []struct {
@@ -213,6 +215,7 @@ func TestBucketsAreFilled(t *testing.T) {
 
 // TestTheDeadAreFoundAmongMany: a search for the dead looks at few other items, however many there are.
 func TestTheDeadAreFoundAmongMany(t *testing.T) {
+	t.Parallel()
 	const n = 50_000
 	d := newModelledTable(t)
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -239,6 +242,7 @@ func TestTheDeadAreFoundAmongMany(t *testing.T) {
 
 // TestPostponedEnds: a write that postpones an end leaves the item in place. A sample moves it once.
 func TestPostponedEnds(t *testing.T) {
+	t.Parallel()
 	const n = 10 * bucketSize
 	d := newModelledTable(t)
 	d.fill(n, func(i int) int64 { return epoch + int64(i) + 1 })
@@ -271,6 +275,7 @@ func TestPostponedEnds(t *testing.T) {
 
 // TestQueuesTakeTurns: items that inherit and items with an end of their own are removed in turn.
 func TestQueuesTakeTurns(t *testing.T) {
+	t.Parallel()
 	d := newModelledTable(t)
 	d.policy.Default = 10
 	d.fill(8*bucketSize, func(i int) int64 {

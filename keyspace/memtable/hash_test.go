@@ -13,6 +13,7 @@ import (
 
 // TestHashOrder: the order of hashes is the same whatever the number of buckets, and goes on behind any id.
 func TestHashOrder(t *testing.T) {
+	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 1))
 	shard := Shard{SetSize: func(key, rec int) int64 { return int64(key + rec) }, Seed: Seed{1, 2}}
 	var table Table
@@ -72,6 +73,7 @@ func TestHashOrder(t *testing.T) {
 
 // TestHashOrderOfEqualHashes: entries of one hash come by id.
 func TestHashOrderOfEqualHashes(t *testing.T) {
+	t.Parallel()
 	shard := Shard{SetSize: func(key, rec int) int64 { return int64(key + rec) }, Seed: Seed{1, 2}}
 	var table Table
 	table.Init(&shard, 1)
@@ -114,6 +116,7 @@ func TestHashOrderOfEqualHashes(t *testing.T) {
 
 // TestHashSpreads: hashes of like ids differ in their low and in their high bits, and depend on both halves of the seed.
 func TestHashSpreads(t *testing.T) {
+	t.Parallel()
 	for _, form := range []string{"%d", "id-%d", "order:2026-11-22:%08d", "%036d", "user:{42}:%d:profile-of-a-customer-in-vienna"} {
 		for _, seed := range []Seed{{0, 0}, {1, 0}, {0x123456789abcdef, 0xfedcba987654321}} {
 			var low, high [256]int

@@ -11,6 +11,7 @@ import (
 
 // TestCheckFindsViolations breaks one invariant after the other.
 func TestCheckFindsViolations(t *testing.T) {
+	t.Parallel()
 	for name, spoil := range map[string]func(t *Table, s *Shard, e *Entry){
 		"memory of the shard":  func(_ *Table, s *Shard, _ *Entry) { s.memory.Add(1) },
 		"garbage of the shard": func(_ *Table, s *Shard, _ *Entry) { s.garbage.Add(1) },

@@ -11,6 +11,7 @@ import (
 
 // TestNewest: Newest returns what Descend visits, in lists of any size, with holes in the insertion order.
 func TestNewest(t *testing.T) {
+	t.Parallel()
 	table, s := newTestTable()
 	random := rand.New(rand.NewPCG(3, 4))
 	for i := range 3000 {

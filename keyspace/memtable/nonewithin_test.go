@@ -12,6 +12,7 @@ import (
 // TestNoneWithin: NoneWithin is true only of limits that select no entry, while items are written again, postponed and
 // removed; and it is true of most limits before the first end.
 func TestNoneWithin(t *testing.T) {
+	t.Parallel()
 	table, s := newTestTable()
 	random := rand.New(rand.NewPCG(7, 8))
 	none, first := 0, 0

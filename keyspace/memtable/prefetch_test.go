@@ -9,6 +9,7 @@ import (
 
 // TestPrefetcher: a prefetcher reads present and missing ids of several tables, changes nothing and keeps nothing.
 func TestPrefetcher(t *testing.T) {
+	t.Parallel()
 	full, shard := newTestTable()
 	empty, _ := newTestTable()
 	want := make(map[string]uint64)

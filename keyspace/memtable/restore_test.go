@@ -28,6 +28,7 @@ func stateOf(t *Table, s *Shard) (all state) {
 
 // TestRestore replaces, removes and inserts random items as transactions do, and restores all of them or keeps all.
 func TestRestore(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
 	table, shard := newTestTable()
 	ends := []int64{expiry.Inherit, expiry.Never, 5_000_000, 7_000_000}
@@ -101,6 +102,7 @@ func TestRestore(t *testing.T) {
 // TestEncodedRecord: the key and the record of an inserted item are those that package record writes, also with the
 // longest id.
 func TestEncodedRecord(t *testing.T) {
+	t.Parallel()
 	table, _ := newTestTable()
 	for _, id := range []string{"a", "", strings.Repeat("x", record.MaxIDLength)} {
 		it := record.Item{Kind: record.Document, Body: `{"a":1}`, TS: 1_700_000_000_000, ExpireAt: expiry.Never, Version: 1 << 62}

@@ -99,6 +99,7 @@ func checkAgainst(tb testing.TB, table *Table, want map[string]uint64) {
 // TestTableAgainstMap makes the same random changes in a table and a Go map: growth to thousands, decline to
 // nothing, replacements and misses.
 func TestTableAgainstMap(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	table, shard := newTestTable()
 	want := make(map[string]uint64)
@@ -136,6 +137,7 @@ func TestTableAgainstMap(t *testing.T) {
 
 // TestIndexCollisions: entries of one hash are told apart by their ids.
 func TestIndexCollisions(t *testing.T) {
+	t.Parallel()
 	var x index
 	var s slab
 	handles := make(map[Handle]bool)
@@ -166,6 +168,7 @@ func TestIndexCollisions(t *testing.T) {
 
 // TestStaleHandles: a capture does not confuse a dirty entry that was removed with another that takes its place.
 func TestStaleHandles(t *testing.T) {
+	t.Parallel()
 	table, shard := newTestTable()
 	put := func(id string) {
 		putEnd(table, shard, id, expiry.Never)
@@ -228,6 +231,7 @@ func TestStaleHandles(t *testing.T) {
 
 // TestInsertionOrderFarApart: sequence numbers keep their order and gaps, however far apart they are.
 func TestInsertionOrderFarApart(t *testing.T) {
+	t.Parallel()
 	r := insertionOrder{next: 1}
 	places := make(map[Handle]uint32)
 	want := make(map[Handle]uint64)
@@ -280,6 +284,7 @@ func TestInsertionOrderFarApart(t *testing.T) {
 }
 
 func TestChunkedSlice(t *testing.T) {
+	t.Parallel()
 	var p chunkedSlice[int]
 	for _, n := range []int{3, 1, 0, 5000, 4096, 1024, 1025, 1023, 2048, 2047, 0, 1, 3000, 2, 0} {
 		for p.n < n {

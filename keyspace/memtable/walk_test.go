@@ -12,6 +12,7 @@ import (
 // TestWalk walks a table in small pieces while others are inserted, rewritten and removed. It meets what nobody writes
 // exactly once.
 func TestWalk(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		var s Shard
@@ -58,6 +59,7 @@ func TestWalk(t *testing.T) {
 
 // TestCountKilled compares the count with a look at every item, for items whose ends were put off in place too.
 func TestCountKilled(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 4))
 	for round := range 200 {
 		var s Shard

@@ -8,10 +8,12 @@ import (
 	"testing"
 
 	"mayfly/expiry"
+	_ "mayfly/test/drill" // its flags
 )
 
 // TestHistoryRoundTrip writes and reads a record with every field of a history, from cached texts and without.
 func TestHistoryRoundTrip(t *testing.T) {
+	t.Parallel()
 	h := &History{}
 	for _, e := range []expiry.HistoryEntry{
 		{At: 1, What: expiry.Created, Policy: expiry.Policy{Default: 60}, Etag: 1, Kills: -1},
@@ -45,6 +47,7 @@ func TestHistoryRoundTrip(t *testing.T) {
 
 // TestFullHistory: the oldest entry goes, unless it has set what still rules.
 func TestFullHistory(t *testing.T) {
+	t.Parallel()
 	h := &History{}
 	for at := range int64(expiry.MostHistory + 8) {
 		h = h.With(expiry.HistoryEntry{At: at, What: expiry.Set, Etag: uint64(at), By: "ops"})
@@ -70,6 +73,7 @@ func TestFullHistory(t *testing.T) {
 // TestHistoriesShareMemory extends histories at random, also former ones: those that a rollback has restored. Each keeps
 // its entries, and its record is that of a history which shares nothing.
 func TestHistoriesShareMemory(t *testing.T) {
+	t.Parallel()
 	type kept struct {
 		h       *History
 		entries []expiry.HistoryEntry

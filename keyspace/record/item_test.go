@@ -9,6 +9,7 @@ import (
 )
 
 func TestKeysRoundTrip(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		container uint32
 		id        string
@@ -42,6 +43,7 @@ const entryID = "0000018bcfe5680000000003"
 
 // TestKeysOfEntries: an entry of a log lies in the partition of the item that died, under an id of its own.
 func TestKeysOfEntries(t *testing.T) {
+	t.Parallel()
 	for _, item := range []string{"", "order-1", "{user1}.cart", "a:b~c", strings.Repeat("x", MaxIDLength)} {
 		key := string(AppendLogKey(nil, math.MaxUint32, entryID+":"+item))
 		k, err := SplitKey(key)
@@ -72,6 +74,7 @@ var someItems = []Item{
 }
 
 func TestRecordsRoundTrip(t *testing.T) {
+	t.Parallel()
 	for _, it := range someItems {
 		rec := string(Append([]byte("before"), "12:order-1", it))[len("before"):]
 		back, header, err := Decode("12:order-1", rec)
@@ -82,6 +85,7 @@ func TestRecordsRoundTrip(t *testing.T) {
 }
 
 func TestRecordIsReadable(t *testing.T) {
+	t.Parallel()
 	const want = `1 930c2bae d 1700000000000 1700000030000 2a {"sku":"A-1","ttl":30}`
 	if rec := string(Append(nil, "12:order-1", someItems[0])); rec != want {
 		t.Errorf("the record is\n%s, not\n%s", rec, want)
@@ -89,6 +93,7 @@ func TestRecordIsReadable(t *testing.T) {
 }
 
 func TestEveryFlippedBitOfARecordIsDetected(t *testing.T) {
+	t.Parallel()
 	const key = "12:order-1"
 	for _, it := range someItems {
 		rec := string(Append(nil, key, it))
@@ -115,6 +120,7 @@ func eachFlip(s string, f func(bad string, at int)) {
 }
 
 func TestRecordsOfANewerFormatAreRefused(t *testing.T) {
+	t.Parallel()
 	rec := string(Append(nil, "1:a", someItems[0]))
 	if _, _, err := Decode("1:a", "2"+rec[1:]); err != ErrFormat {
 		t.Errorf("error is %v", err)

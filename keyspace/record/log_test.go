@@ -10,6 +10,7 @@ import (
 
 // TestLogsInRecordsOfContainers: what concerns logs comes back as it was, and older versions' records have none of it.
 func TestLogsInRecordsOfContainers(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		c    Container
 		text string

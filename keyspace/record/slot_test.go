@@ -5,6 +5,7 @@ import (
 )
 
 func TestSlot(t *testing.T) {
+	t.Parallel()
 	// The values of CLUSTER KEYSLOT of Redis 7.
 	for id, want := range map[string]int{
 		"": 0, "foo": 12182, "123456789": 12739, "{foo}bar": 12182, "x{foo}": 12182,
@@ -22,6 +23,7 @@ func TestSlot(t *testing.T) {
 // TestSlotOfAnyLength: ids are taken eight bytes at a time, which must give what one bit after the other
 // does.
 func TestSlotOfAnyLength(t *testing.T) {
+	t.Parallel()
 	id := make([]byte, 0, 67)
 	for i := range cap(id) {
 		var crc uint16

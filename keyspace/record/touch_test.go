@@ -8,6 +8,7 @@ import (
 )
 
 func TestCombine(t *testing.T) {
+	t.Parallel()
 	text := strings.Repeat("some text of a length ", 1000)
 	for _, at := range []int{0, 1, 7, 255, 4096, len(text) - 1, len(text)} {
 		first, second := crc32.Checksum([]byte(text[:at]), Castagnoli), crc32.Checksum([]byte(text[at:]), Castagnoli)
@@ -18,6 +19,7 @@ func TestCombine(t *testing.T) {
 }
 
 func TestPutSumOfParts(t *testing.T) {
+	t.Parallel()
 	body := strings.Repeat("x", 5000)
 	it := Item{Kind: Plain, TS: 7, ExpireAt: -1, Version: 9, Body: body}
 	header := AppendHeader(nil, it)
@@ -28,6 +30,7 @@ func TestPutSumOfParts(t *testing.T) {
 }
 
 func TestTouch(t *testing.T) {
+	t.Parallel()
 	key := TouchKey("12:order-1")
 	if item, ok := TouchedKey(key); item != "12:order-1" || !ok {
 		t.Errorf("%q, %t", item, ok)
@@ -54,6 +57,7 @@ func TestTouch(t *testing.T) {
 
 // TestTouchInTheDocument: the example in FORMAT.md is a real record.
 func TestTouchInTheDocument(t *testing.T) {
+	t.Parallel()
 	doc, err := os.ReadFile("../FORMAT.md")
 	if err != nil {
 		t.Fatal(err)

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,10 +16,12 @@ import (
 	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/replica"
+	"mayfly/vfs"
 )
 
 // folderReader reads the files of a data folder.
 type folderReader struct {
+	fs         vfs.FS
 	dir        string
 	lock       *datadir.Lock
 	partitions int
@@ -27,7 +29,6 @@ type folderReader struct {
 	manifest   *manifest.Manifest // nil if it cannot be read
 	listing    FileReport         // of the manifest
 
-	disk     func(f *os.File) io.ReaderAt // lets a test play a disk that fails; nil is the real disk
 	progress []Progress
 	damaged  bool // a file read so far is damaged
 	tails    bool // read stores beyond their last seals: the journals with these changes are damaged
@@ -84,18 +85,18 @@ type visitor struct {
 }
 
 // openFolder locks a folder and reads its format. It fails if the folder cannot be read at all.
-func openFolder(dir string, progress ...Progress) (*folderReader, error) {
-	s := &folderReader{dir: dir, progress: progress}
-	if entries, err := os.ReadDir(dir); err != nil {
+func openFolder(fsys vfs.FS, dir string, progress ...Progress) (*folderReader, error) {
+	s := &folderReader{fs: fsys, dir: dir, progress: progress}
+	if entries, err := fsys.ReadDir(dir); err != nil {
 		return nil, err
 	} else if len(entries) == 0 {
 		return nil, fmt.Errorf("%s is not a data folder: it is empty", dir)
 	}
-	if err := datadir.RefuseStaging(dir); err != nil {
+	if err := datadir.RefuseStaging(fsys, dir); err != nil {
 		return nil, err
 	}
 	var err error
-	if s.lock, err = datadir.LockShared(dir); err != nil {
+	if s.lock, err = datadir.LockShared(fsys, dir); err != nil {
 		return nil, err
 	}
 	if err := s.readManifest(); err != nil {
@@ -118,7 +119,7 @@ func (s *folderReader) close() {
 // readFormat reads the number of partitions. If the file "format" is damaged or missing, it takes the number from the
 // stores that exist or that the manifest names.
 func (s *folderReader) readFormat() error {
-	text, err := os.ReadFile(filepath.Join(s.dir, datadir.FormatName))
+	text, err := vfs.ReadFile(s.fs, filepath.Join(s.dir, datadir.FormatName))
 	s.format = FileReport{File: datadir.FormatName, Bytes: int64(len(text)), State: Sound}
 	if err == nil {
 		s.partitions, _, err = datadir.ReadFormat(string(text))
@@ -134,7 +135,7 @@ func (s *folderReader) readFormat() error {
 	for n := range record.MaxPartitions {
 		name := datadir.PartitionName(n)
 		named := s.manifest != nil && len(s.manifest.Stores[name]) > 0
-		if _, err := os.Stat(filepath.Join(s.dir, name)); err == nil || named {
+		if _, err := s.fs.Stat(filepath.Join(s.dir, name)); err == nil || named {
 			s.partitions, by = n+1, "the names of the files"
 			if err != nil {
 				by = "the manifest"
@@ -154,10 +155,10 @@ func (s *folderReader) readFormat() error {
 // readManifest reads the manifest. If it is damaged or missing, the files are judged without it.
 func (s *folderReader) readManifest() (err error) {
 	s.listing = FileReport{File: manifest.Name, State: Sound}
-	if fi, err := os.Stat(filepath.Join(s.dir, manifest.Name)); err == nil {
+	if fi, err := s.fs.Stat(filepath.Join(s.dir, manifest.Name)); err == nil {
 		s.listing.Bytes = fi.Size()
 	}
-	s.manifest, err = manifest.Read(s.dir)
+	s.manifest, err = manifest.Read(s.fs, s.dir)
 	var damage *aof.DamageError
 	if errors.As(err, &damage) {
 		s.listing.State, s.damaged = Damaged, true
@@ -194,7 +195,7 @@ func (s *folderReader) store(number int, v visitor) (FileReport, error) {
 		}
 	}
 	err := x.open(filepath.Join(s.dir, name), func() error { return x.store(s.tails) })
-	if errors.Is(err, os.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) {
 		x.reportDamage(Problem{Reason: "the file is missing"})
 		err = nil
 	}
@@ -204,7 +205,7 @@ func (s *folderReader) store(number int, v visitor) (FileReport, error) {
 
 // journals reads the journals, oldest first.
 func (s *folderReader) journals(v visitor) (reports []FileReport, err error) {
-	files, err := journal.Files(s.dir)
+	files, err := journal.Files(s.fs, s.dir)
 	if err != nil {
 		return nil, err
 	}
@@ -246,7 +247,7 @@ func (s *folderReader) fileReader(name string, number int, v visitor) *fileReade
 	return &fileReader{
 		visitor:  v,
 		report:   FileReport{File: name, State: Sound},
-		disk:     s.disk,
+		fs:       s.fs,
 		progress: s.progress,
 		fits:     func(key, rec string, del bool) error { return s.fits(number, key, rec, del) },
 	}
@@ -306,7 +307,7 @@ type fileReader struct {
 	check    func(mark uint32, end int64) error // compares with the manifest; nil if there is none
 	report   FileReport
 	fits     func(key, rec string, del bool) error
-	disk     func(f *os.File) io.ReaderAt
+	fs       vfs.FS
 	progress []Progress
 	f        *zeroingReader
 	path     string
@@ -319,7 +320,7 @@ type fileReader struct {
 
 // open opens the file for read.
 func (r *fileReader) open(path string, read func() error) error {
-	f, err := os.Open(path)
+	f, err := r.fs.Open(path)
 	if err != nil {
 		return err
 	}
@@ -329,9 +330,6 @@ func (r *fileReader) open(path string, read func() error) error {
 		return err
 	}
 	r.f, r.path, r.report.Bytes = &zeroingReader{from: f}, path, fi.Size()
-	if r.disk != nil {
-		r.f.from = r.disk(f)
-	}
 	for _, report := range r.progress {
 		r.f.from = &countingReader{r.f.from, r.report.File, fi.Size(), report}
 	}

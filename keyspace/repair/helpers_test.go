@@ -22,7 +22,11 @@ import (
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/streamid"
+	"mayfly/vfs/vfstest"
 )
+
+// disk is the disk of all tests: real files, which are not forced to disk. No test tells it to fail.
+var disk = vfstest.Fast()
 
 // opened is a keyspace for one test. When the test ends it is checked and closed.
 type opened struct {
@@ -56,7 +60,7 @@ func open(t *testing.T, partitions int) *opened {
 func openIn(t *testing.T, dir string, now int64, partitions int) (*opened, error) {
 	t.Helper()
 	o := &opened{t: t, clock: clock.NewManual(now)}
-	ks, err := keyspace.Open(keyspace.Options{Dir: dir, Clock: o.clock, NoPurge: true, Partitions: partitions})
+	ks, err := keyspace.Open(keyspace.Options{FS: disk, Dir: dir, Clock: o.clock, NoPurge: true, Partitions: partitions})
 	o.Keyspace = ks
 	return o, err
 }
@@ -345,7 +349,7 @@ func (l *lived) copy(file string, spoil func(content []byte) []byte) string {
 	path := filepath.Join(to, file)
 	var content []byte
 	if _, err := os.Stat(path); err == nil {
-		content = aoftest.Read(l.t, path)
+		content = vfstest.Read(l.t, disk, path)
 	}
 	if err := os.WriteFile(path, spoil(content), 0o600); err != nil {
 		l.t.Fatal(err)
@@ -395,7 +399,7 @@ func (l *lived) files() (names []string) {
 // journals are the names of the journal's files, oldest first.
 func (l *lived) journals() (names []string) {
 	l.t.Helper()
-	files, err := journal.Files(l.dir)
+	files, err := journal.Files(disk, l.dir)
 	if err != nil {
 		l.t.Fatal(err)
 	}

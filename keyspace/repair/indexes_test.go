@@ -18,6 +18,7 @@ import (
 // TestRepairKeepsIndexes: the definitions of indexes are in what repair copies and Read visits, from the journal and from
 // the catalogue.
 func TestRepairKeepsIndexes(t *testing.T) {
+	t.Parallel()
 	o := open(t, 2)
 	o.policy("orders", expiry.Forever)
 	create := func(paths ...string) {
@@ -41,7 +42,7 @@ func TestRepairKeepsIndexes(t *testing.T) {
 	want := [][]string{{"/status", "/total"}, {"/loc", keyspace.GeoMark}}
 	read := func(dir string) (indexes [][]string) {
 		t.Helper()
-		err := Read(dir, clock.NewManual(aoftest.Epoch), func(c record.Container) error {
+		err := Read(disk, dir, clock.NewManual(aoftest.Epoch), func(c record.Container) error {
 			if c.Name == "orders" {
 				indexes = c.Indexes
 			}
@@ -62,7 +63,7 @@ func TestRepairKeepsIndexes(t *testing.T) {
 		t.Fatal(err)
 	}
 	to := filepath.Join(t.TempDir(), "new")
-	if report, err := Run(dir, to, func(string, *Report) error { return nil }); err != nil || report.Clean() {
+	if report, err := Run(disk, dir, to, func(string, *Report) error { return nil }); err != nil || report.Clean() {
 		t.Fatalf("%+v, %v", report, err)
 	}
 	if got := read(to); !slices.EqualFunc(got, want, slices.Equal) {

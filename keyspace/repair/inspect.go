@@ -2,14 +2,16 @@ package repair
 
 import (
 	"fmt"
+	"io/fs"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"mayfly/expiry"
+	"mayfly/keyspace/aof"
 	"mayfly/keyspace/groups"
 	"mayfly/keyspace/record"
+	"mayfly/vfs"
 )
 
 // Inspection is the result of [Inspect].
@@ -26,8 +28,8 @@ type Inspection struct {
 // refuses to start with it.
 //
 // The error says why the folder could not be read; damage is not an error.
-func Inspect(dir string, progress ...Progress) (*Inspection, error) {
-	s, err := openFolder(dir, progress...)
+func Inspect(fsys vfs.FS, dir string, progress ...Progress) (*Inspection, error) {
+	s, err := openFolder(fsys, dir, progress...)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +46,7 @@ func Inspect(dir string, progress ...Progress) (*Inspection, error) {
 	}
 	in := &Inspection{Dir: dir, Partitions: s.partitions, State: Sound}
 	in.Files = slices.Concat([]FileReport{s.format}, stores, journals, []FileReport{s.listing})
-	in.Notes = notes(dir, names, len(journals))
+	in.Notes = notes(fsys, dir, names, len(journals))
 	for _, u := range names.misfits() {
 		if i := slices.IndexFunc(in.Files, func(f FileReport) bool { return f.File == u.file }); i >= 0 {
 			in.Files[i].State = Damaged
@@ -67,10 +69,11 @@ func Inspect(dir string, progress ...Progress) (*Inspection, error) {
 }
 
 // notes lists what is worth knowing about a folder but does no harm.
-func notes(dir string, names *names, journals int) (list []string) {
-	kept, err := filepath.Glob(filepath.Join(dir, "*.torn-*"))
-	if err == nil && len(kept) > 0 {
-		list = append(list, fmt.Sprintf("%d ends of files that earlier starts cut off are kept as *.torn-*", len(kept)))
+func notes(fsys vfs.FS, dir string, names *names, journals int) (list []string) {
+	entries, _ := fsys.ReadDir(dir) // what can be read is worth a note
+	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return !strings.Contains(e.Name(), aof.TornSuffix) })
+	if len(entries) > 0 {
+		list = append(list, fmt.Sprintf("%d ends of files that earlier starts cut off are kept as *.torn-*", len(entries)))
 	}
 	if journals == 0 {
 		list = append(list, "there is no journal: none is needed, as after a repair")

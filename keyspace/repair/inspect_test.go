@@ -10,13 +10,13 @@ import (
 	"strings"
 	"testing"
 
-	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/record"
+	"mayfly/vfs/vfstest"
 )
 
 func mustInspect(t *testing.T, dir string) *Inspection {
 	t.Helper()
-	in, err := Inspect(dir)
+	in, err := Inspect(disk, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func fingerprint(t *testing.T, dir string) (print string) {
 			return err
 		}
 		fi, err := d.Info()
-		print += fmt.Sprintln(path, fi.Size(), fi.ModTime(), fi.Mode(), record.Sum(0, string(aoftest.Read(t, path))))
+		print += fmt.Sprintln(path, fi.Size(), fi.ModTime(), fi.Mode(), record.Sum(0, string(vfstest.Read(t, disk, path))))
 		return err
 	})
 	if err != nil {
@@ -41,6 +41,7 @@ func fingerprint(t *testing.T, dir string) (print string) {
 }
 
 func TestInspectASoundFolder(t *testing.T) {
+	t.Parallel()
 	l := newLived(t, 1)
 	before := fingerprint(t, l.dir)
 	in := mustInspect(t, l.dir)
@@ -60,6 +61,7 @@ func TestInspectASoundFolder(t *testing.T) {
 // Wherever a file is changed, cut or zeroed, Inspect reports damage exactly if a server does not start. It changes
 // nothing.
 func TestInspectAgreesWithTheStart(t *testing.T) {
+	t.Parallel()
 	l := newLived(t, 2)
 	random := rand.New(rand.NewPCG(3, 0))
 	ways := map[string]func(b []byte, at int) []byte{
@@ -94,22 +96,23 @@ func TestInspectAgreesWithTheStart(t *testing.T) {
 }
 
 func TestInspectRefuses(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
-	if _, err := Inspect(dir); err == nil || !strings.Contains(err.Error(), "empty") {
+	if _, err := Inspect(disk, dir); err == nil || !strings.Contains(err.Error(), "empty") {
 		t.Errorf("%v", err)
 	}
-	if _, err := Inspect(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := Inspect(disk, filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%v", err)
 	}
 	o := open(t, 16)
-	if _, err := Inspect(o.Dir()); err == nil || !strings.Contains(err.Error(), "in use by another process") {
+	if _, err := Inspect(disk, o.Dir()); err == nil || !strings.Contains(err.Error(), "in use by another process") {
 		t.Errorf("a folder in use: %v", err)
 	}
 	plant := filepath.Join(dir, "notes.txt")
 	if err := os.WriteFile(plant, []byte("hello"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Inspect(dir); err == nil || !strings.Contains(err.Error(), "not a data folder") {
+	if _, err := Inspect(disk, dir); err == nil || !strings.Contains(err.Error(), "not a data folder") {
 		t.Errorf("%v", err)
 	}
 }

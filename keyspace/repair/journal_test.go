@@ -14,6 +14,7 @@ import (
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/record"
+	"mayfly/vfs/vfstest"
 )
 
 // newJournalled returns a folder whose stores are empty and whose changes are in three journals, as three runs
@@ -72,9 +73,10 @@ func checkDamaged(t *testing.T, what, dir string) []FileReport {
 
 // A wrong bit in a set costs that version of the item, in a finished journal and in the newest.
 func TestRepairOfASetInAJournal(t *testing.T) {
+	t.Parallel()
 	l := newJournalled(t)
 	for run, file := range l.journals() {
-		at := int64(strings.Index(string(aoftest.Read(t, filepath.Join(l.dir, file))), `{"only":`))
+		at := int64(strings.Index(string(vfstest.Read(t, disk, filepath.Join(l.dir, file))), `{"only":`))
 		dir := l.flipIn(file, `{"only":`, 3)
 		p := problemAt(t, checkDamaged(t, file, dir), file, at)
 		if p.ID != fmt.Sprint("only-", run) || p.Container != "0" {
@@ -103,6 +105,7 @@ func TestRepairOfASetInAJournal(t *testing.T) {
 // Of a damaged commit of several changes the sets are rescued by their checksums, and the items of its deletes are
 // doubtful.
 func TestRepairOfACommitInAJournal(t *testing.T) {
+	t.Parallel()
 	o := open(t, 3)
 	ids := []string{"x", "y", "z"}
 	for _, id := range ids {
@@ -118,7 +121,7 @@ func TestRepairOfACommitInAJournal(t *testing.T) {
 	o.put("0", "after", "{}", 0)
 	l := o.copied(o.dump())
 	file := l.journals()[0]
-	content := string(aoftest.Read(t, filepath.Join(l.dir, file)))
+	content := string(vfstest.Read(t, disk, filepath.Join(l.dir, file)))
 
 	doubtful := func(what, dir string) *Report {
 		t.Helper()
@@ -167,6 +170,7 @@ func number(t *testing.T, content, id string) uint32 {
 // A wrong bit in any seal, the head too, costs nothing: the sets have checksums, and the other commits have seals of
 // their own. Only deletes are uncertain.
 func TestRepairOfSealsInAJournal(t *testing.T) {
+	t.Parallel()
 	l := newJournalled(t)
 	for _, file := range l.journals() {
 		for n, s := range l.seals(file) {
@@ -186,6 +190,7 @@ func TestRepairOfSealsInAJournal(t *testing.T) {
 
 // A missing journal between two others is reported, and the others are copied.
 func TestRepairWithoutAJournal(t *testing.T) {
+	t.Parallel()
 	l := newJournalled(t)
 	names := l.journals()
 	dir := l.without(names[1])
@@ -207,10 +212,11 @@ func TestRepairWithoutAJournal(t *testing.T) {
 // A finished journal ends with its last commit. If it is cut at the end of an earlier seal or within the range behind
 // it, the manifest tells.
 func TestInspectFinishedJournalsThatAreCut(t *testing.T) {
+	t.Parallel()
 	l := newJournalled(t)
 	names := l.journals()
 	file := names[1]
-	size := len(aoftest.Read(t, filepath.Join(l.dir, file)))
+	size := len(vfstest.Read(t, disk, filepath.Join(l.dir, file)))
 	var ends []int
 	for _, s := range l.seals(file) {
 		ends = append(ends, int(s.At+aof.SealSize))
@@ -272,12 +278,13 @@ func startError(t *testing.T, dir string) error {
 // The newest journal that ends within a commit is torn, wherever it is cut, and neither a start nor a repair
 // reports a loss: the commit was never confirmed.
 func TestInspectATornJournal(t *testing.T) {
+	t.Parallel()
 	l := newJournalled(t)
 	names := l.journals()
 	file := names[2]
 	seals := l.seals(file)
 	from := seals[len(seals)-2]
-	size := int64(len(aoftest.Read(t, filepath.Join(l.dir, file))))
+	size := int64(len(vfstest.Read(t, disk, filepath.Join(l.dir, file))))
 	whole := from.At + aof.SealSize
 	want, err := starts(t, l.copy(file, func(b []byte) []byte { return b[:whole] }))
 	if err != nil || compareQuietly(want, l.state) == 0 {
@@ -316,6 +323,7 @@ func TestInspectATornJournal(t *testing.T) {
 
 // Zeros behind the newest journal are preallocated. Behind a finished one they are damage, but cost nothing.
 func TestInspectZerosBehindAJournal(t *testing.T) {
+	t.Parallel()
 	l := newJournalled(t)
 	for n, file := range l.journals() {
 		for _, zeros := range []int{1, 511, 5000, 1 << 20} {
@@ -343,6 +351,7 @@ func TestInspectZerosBehindAJournal(t *testing.T) {
 
 // A client that knows the offset of its value fills it with more seals than the file has of its own. They prove nothing.
 func TestRepairIsNotFooledByForgedSeals(t *testing.T) {
+	t.Parallel()
 	o := open(t, 1)
 	o.put("0", "victim", `{"true":1}`, 0)
 	o.put("0", "other", `{"other":1}`, 0)
@@ -350,7 +359,7 @@ func TestRepairIsNotFooledByForgedSeals(t *testing.T) {
 	file := l.journals()[0]
 	seals := l.seals(file)
 	last := seals[len(seals)-1]
-	content := string(aoftest.Read(t, filepath.Join(l.dir, file)))
+	content := string(vfstest.Read(t, disk, filepath.Join(l.dir, file)))
 	victim := string(record.AppendKey(nil, number(t, content, "victim"), "victim"))
 	forged := string(record.Append(nil, victim, record.Item{Kind: record.Document, Body: `{"forged":1}`, TS: aoftest.Epoch + 1}))
 	value := func(base int64) (out []byte) {
@@ -392,9 +401,10 @@ func TestRepairIsNotFooledByForgedSeals(t *testing.T) {
 
 // Each damaged range is reported, even if all its records are right and only a delete is wrong.
 func TestRepairReportsEachDamagedRange(t *testing.T) {
+	t.Parallel()
 	l := newJournalled(t)
 	file := l.journals()[0]
-	content := string(aoftest.Read(t, filepath.Join(l.dir, file)))
+	content := string(vfstest.Read(t, disk, filepath.Join(l.dir, file)))
 	deleted, set := strings.LastIndex(content, ":gone-0"), strings.Index(content, `{"end":0}`)
 	dir := l.copy(file, func(b []byte) []byte {
 		b[deleted+len(":gone-")] ^= 1 // 0 becomes 1

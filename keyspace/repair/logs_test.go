@@ -21,6 +21,7 @@ import (
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/store"
 	"mayfly/keyspace/streamid"
+	"mayfly/vfs/vfstest"
 )
 
 // Numbers of the containers in a folder with logs.
@@ -80,7 +81,7 @@ func (l *logged) entry(log uint32, item string, n int, etag uint64) {
 func (l *logged) write() (dir string) {
 	l.t.Helper()
 	dir = filepath.Join(l.t.TempDir(), "logged")
-	staging, err := datadir.NewStaging(dir)
+	staging, err := datadir.NewStaging(disk, dir)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -106,13 +107,13 @@ func (l *logged) write() (dir string) {
 	m := manifest.New()
 	m.Clean = true
 	for name, ops := range files {
-		mark, end, err := store.Fill(filepath.Join(staging.Dir(), name), ops)
+		mark, end, err := store.Fill(disk, filepath.Join(staging.Dir(), name), ops)
 		if err != nil {
 			l.t.Fatal(err)
 		}
 		m.Stores[name] = []manifest.State{{Mark: mark, End: end}}
 	}
-	err = errors.Join(target.AllowLogs(), m.Write(staging.Dir()), target.Close(), staging.Finish())
+	err = errors.Join(target.AllowLogs(), m.Write(disk, staging.Dir()), target.Close(), staging.Finish())
 	if err := staging.Close(err); err != nil {
 		l.t.Fatal(err)
 	}
@@ -122,7 +123,7 @@ func (l *logged) write() (dir string) {
 // contentOf returns the containers and the items that a sound folder has in its files.
 func contentOf(t *testing.T, dir string) (containers map[uint32]record.Container, items map[string]record.Item) {
 	t.Helper()
-	s, err := openFolder(dir)
+	s, err := openFolder(disk, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +163,7 @@ func contentOf(t *testing.T, dir string) (containers map[uint32]record.Container
 // spoil flips a bit of a file behind a text.
 func spoil(t *testing.T, path, text string) {
 	t.Helper()
-	b := aoftest.Read(t, path)
+	b := vfstest.Read(t, disk, path)
 	at := bytes.Index(b, []byte(text))
 	if at < 0 {
 		t.Fatalf("%s lacks %q", path, text)
@@ -176,7 +177,7 @@ func spoil(t *testing.T, path, text string) {
 // erase overwrites the set of a key in a file, so that nothing tells of it.
 func erase(t *testing.T, path, key string) {
 	t.Helper()
-	b := aoftest.Read(t, path)
+	b := vfstest.Read(t, disk, path)
 	at := bytes.Index(b, []byte("\r\n"+key+"\r\n"))
 	from := bytes.LastIndex(b[:at], []byte("*3\r\n"))
 	to := at + 1 + bytes.Index(b[at+1:], []byte("*3\r\n"))
@@ -191,6 +192,7 @@ func erase(t *testing.T, path, key string) {
 
 // TestRepairOfLogs: what damage has left of logs and groups is copied, and the new folder starts with it.
 func TestRepairOfLogs(t *testing.T) {
+	t.Parallel()
 	catalogue := func(numbers ...uint32) func(t *testing.T, dir string) {
 		return func(t *testing.T, dir string) {
 			for _, number := range numbers {
@@ -324,7 +326,7 @@ func TestRepairOfLogs(t *testing.T) {
 				tt.spoil(t, dir)
 			}
 			to := filepath.Join(t.TempDir(), "new")
-			report, err := Run(dir, to, func(string, *Report) error { return nil })
+			report, err := Run(disk, dir, to, func(string, *Report) error { return nil })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -377,7 +379,7 @@ func deathOf(item string, n int) string {
 
 func readVersion(t *testing.T, dir string) int {
 	t.Helper()
-	_, version, err := datadir.ReadFormat(string(aoftest.Read(t, filepath.Join(dir, datadir.FormatName))))
+	_, version, err := datadir.ReadFormat(string(vfstest.Read(t, disk, filepath.Join(dir, datadir.FormatName))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -440,6 +442,7 @@ func (l *logged) checkContainers(dir string) {
 
 // TestInspectOfLogs: logs and groups are sound; what belongs to no container is noted.
 func TestInspectOfLogs(t *testing.T) {
+	t.Parallel()
 	l := newLogged(t)
 	if in := mustInspect(t, l.write()); in.State != Sound || len(in.Notes) != 1 {
 		t.Errorf("%+v", in)
@@ -464,9 +467,10 @@ func TestInspectOfLogs(t *testing.T) {
 
 // TestReadLeavesLogsOut: an export has the containers of users only.
 func TestReadLeavesLogsOut(t *testing.T) {
+	t.Parallel()
 	dir := newLogged(t).write()
 	names := make(map[string]int)
-	err := Read(dir, clock.NewManual(aoftest.Epoch+21_000), func(c record.Container) error {
+	err := Read(disk, dir, clock.NewManual(aoftest.Epoch+21_000), func(c record.Container) error {
 		names[c.Name]++
 		return nil
 	}, func(container, id string, it record.Item) error {
@@ -484,6 +488,7 @@ func TestReadLeavesLogsOut(t *testing.T) {
 // TestStartDropsWhatNoContainerHas: a start deletes a log that no container names, its groups, and what has no record; it
 // keeps the rest, over a checkpoint and a restart.
 func TestStartDropsWhatNoContainerHas(t *testing.T) {
+	t.Parallel()
 	l := newLogged(t)
 	c := l.containers[ordersNumber]
 	c.Log = nil

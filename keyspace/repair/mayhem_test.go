@@ -3,7 +3,6 @@ package repair
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -16,17 +15,13 @@ import (
 	"time"
 
 	"mayfly/keyspace/aof"
-	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/store"
-)
-
-var (
-	mayhems    = flag.Int("mayhems", 30, "how many folders TestMayhem spoils")
-	mayhemSeed = flag.Uint64("mayhem-seed", 0, "its seed; 0 for a random one")
+	"mayfly/test/drill"
+	"mayfly/vfs/vfstest"
 )
 
 // mayhem is one way to spoil a folder. do returns a description.
@@ -58,7 +53,7 @@ func (m *spoiler) any(pattern string) string {
 }
 
 func (m *spoiler) change(name string, f func(b []byte) []byte) {
-	if err := os.WriteFile(m.path(name), f(aoftest.Read(m.t, m.path(name))), 0o600); err != nil {
+	if err := os.WriteFile(m.path(name), f(vfstest.Read(m.t, disk, m.path(name))), 0o600); err != nil {
 		m.t.Fatal(err)
 	}
 }
@@ -126,7 +121,7 @@ var mayhemKinds = []mayhem{
 		return ""
 	}},
 	{"a store in the place of another", false, func(m *spoiler) string {
-		m.must(os.WriteFile(m.path(datadir.PartitionName(2)), aoftest.Read(m.t, m.path(datadir.PartitionName(m.r.IntN(2)))), 0o600))
+		m.must(os.WriteFile(m.path(datadir.PartitionName(2)), vfstest.Read(m.t, disk, m.path(datadir.PartitionName(m.r.IntN(2)))), 0o600))
 		return ""
 	}},
 	{"the catalogue in the place of a store, or the reverse", false, func(m *spoiler) string {
@@ -134,7 +129,7 @@ var mayhemKinds = []mayhem{
 		if m.r.IntN(2) == 0 {
 			from, to = to, from
 		}
-		content := aoftest.Read(m.t, m.path(from))
+		content := vfstest.Read(m.t, disk, m.path(from))
 		if m.r.IntN(2) == 0 { // with an end that was never confirmed
 			content = aof.AppendDel(content, "1:unconfirmed")
 		}
@@ -151,7 +146,7 @@ var mayhemKinds = []mayhem{
 		if m.r.IntN(2) == 0 {
 			from, to = to, from
 		}
-		m.must(os.WriteFile(m.path(to), aoftest.Read(m.t, m.path(from)), 0o600))
+		m.must(os.WriteFile(m.path(to), vfstest.Read(m.t, disk, m.path(from)), 0o600))
 		return from + " as " + to
 	}},
 	{"a file missing", false, func(m *spoiler) string {
@@ -175,7 +170,7 @@ var mayhemKinds = []mayhem{
 		name := filepath.Base(found[0])
 		mine := m.any("journal-*.db")
 		n, _ := record.ReadDecimal(strings.TrimSuffix(strings.TrimPrefix(mine, "journal-"), ".db"))
-		m.must(os.WriteFile(m.path(journal.FileName(n+1)), aoftest.Read(m.t, filepath.Join(m.other, name)), 0o600))
+		m.must(os.WriteFile(m.path(journal.FileName(n+1)), vfstest.Read(m.t, disk, filepath.Join(m.other, name)), 0o600))
 		return name
 	}},
 	{"an older copy of a file", false, func(m *spoiler) string {
@@ -184,12 +179,12 @@ var mayhemKinds = []mayhem{
 			names = append(names, datadir.PartitionName(n))
 		}
 		name := names[m.r.IntN(len(names))]
-		m.must(os.WriteFile(m.path(name), aoftest.Read(m.t, filepath.Join(m.older, name)), 0o600))
+		m.must(os.WriteFile(m.path(name), vfstest.Read(m.t, disk, filepath.Join(m.older, name)), 0o600))
 		return name
 	}},
 	{"a store of another folder", false, func(m *spoiler) string {
 		name := datadir.PartitionName(m.r.IntN(3))
-		m.must(os.WriteFile(m.path(name), aoftest.Read(m.t, filepath.Join(m.other, name)), 0o600))
+		m.must(os.WriteFile(m.path(name), vfstest.Read(m.t, disk, filepath.Join(m.other, name)), 0o600))
 		return name
 	}},
 	{"a journal missing", false, func(m *spoiler) string {
@@ -207,18 +202,12 @@ var mayhemKinds = []mayhem{
 // refuses and names the file, or serves everything. Of a server that was killed it may lack an end of the newest journal
 // that looks unconfirmed. Inspect agrees with the start. Run copies what it can, and reports whether something may be
 // lost. Nothing panics, hangs or takes much memory.
-//
-// The long form: go test ./keyspace/repair -run Mayhem -timeout 0 -mayhems 5000
 func TestMayhem(t *testing.T) {
-	seed := *mayhemSeed
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
-	t.Logf("seed %d", seed)
+	seed, mayhems := drill.Seed(t), drill.Pick(10, 30, 2000)
 	r := rand.New(rand.NewPCG(seed, 0))
 	l, other := newLived(t, seed), newLived(t, seed+1)
 	refused, cut := 0, 0
-	for n := range *mayhems {
+	for n := range mayhems {
 		kind := mayhemKinds[n%len(mayhemKinds)]
 		dir := t.TempDir()
 		copyFolder(t, l.dir, dir)
@@ -235,9 +224,9 @@ func TestMayhem(t *testing.T) {
 		var allocated, after runtime.MemStats
 		runtime.ReadMemStats(&allocated)
 
-		in, inspected := Inspect(dir)
+		in, inspected := Inspect(disk, dir)
 		to := filepath.Join(t.TempDir(), "repaired")
-		report, repaired := Run(dir, to, func(string, *Report) error { return nil })
+		report, repaired := Run(disk, dir, to, func(string, *Report) error { return nil })
 		state, err := starts(t, dir)
 		cutAtStart := 0
 		switch {
@@ -282,26 +271,26 @@ func TestMayhem(t *testing.T) {
 		}
 		os.RemoveAll(dir)
 	}
-	t.Logf("%d folders: %d refused, %d started without an end", *mayhems, refused, cut)
+	t.Logf("%d folders: %d refused, %d started without an end", mayhems, refused, cut)
 }
 
 // stopCleanly makes the folder of a server that was killed one of a server that was stopped: the manifest names the exact
 // end of the newest journal, as in a backup.
 func stopCleanly(t *testing.T, dir string) {
 	t.Helper()
-	m, err := manifest.Read(dir)
+	m, err := manifest.Read(disk, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, newestJournal(t, dir))
-	content := bytes.TrimRight(aoftest.Read(t, path), "\x00")
+	content := bytes.TrimRight(vfstest.Read(t, disk, path), "\x00")
 	last := journal.LSN(0)
 	seal, end, _, err := journal.Scan(bytes.NewReader(content), path, int64(len(content)), true, &last, func(aof.Op) error { return nil })
 	if err != nil || end != int64(len(content)) {
 		t.Fatal(path, end, len(content), err)
 	}
 	m.Clean, m.Journals[filepath.Base(path)] = true, manifest.State{Mark: seal.Mark, End: end}
-	if err := errors.Join(os.Truncate(path, end), m.Write(dir)); err != nil {
+	if err := errors.Join(os.Truncate(path, end), m.Write(disk, dir)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -309,7 +298,7 @@ func stopCleanly(t *testing.T, dir string) {
 // newestJournal returns the name of the newest journal in a folder.
 func newestJournal(t *testing.T, dir string) string {
 	t.Helper()
-	files, err := journal.Files(dir)
+	files, err := journal.Files(disk, dir)
 	if err != nil || len(files) == 0 {
 		t.Fatal(len(files), "journals", err)
 	}
@@ -326,7 +315,7 @@ func filesBut(t *testing.T, dir, but string) map[string]uint32 {
 	sums := make(map[string]uint32)
 	for _, e := range entries {
 		if e.Type().IsRegular() && e.Name() != but {
-			sums[e.Name()] = record.Sum(0, string(aoftest.Read(t, filepath.Join(dir, e.Name()))))
+			sums[e.Name()] = record.Sum(0, string(vfstest.Read(t, disk, filepath.Join(dir, e.Name()))))
 		}
 	}
 	return sums

@@ -18,6 +18,7 @@ import (
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/record"
+	"mayfly/vfs/vfstest"
 )
 
 // generations are copies of one data folder at several moments. Each holds 500 documents more than the one before, and
@@ -174,6 +175,7 @@ func in1(at place) bool { return at.partition(3) == 1 }
 // A store that has lost its end is refused, wherever it was cut, after a stop and after a kill. A repair copies all
 // that is still there.
 func TestStoreWithoutItsEnd(t *testing.T) {
+	t.Parallel()
 	g := newGenerations(t)
 	for what, l := range map[string]*lived{"stopped": g.stopped, "killed": g.killed[2], "backup": g.backup} {
 		seals := l.seals(store1)
@@ -198,11 +200,11 @@ func TestStoreWithoutItsEnd(t *testing.T) {
 // lackingFrom is the state without the documents that are set in store1 behind an offset, and not in a journal.
 func (l *lived) lackingFrom(t *testing.T, from int64) map[place]record.Item {
 	t.Helper()
-	content := aoftest.Read(t, filepath.Join(l.dir, store1))
+	content := vfstest.Read(t, disk, filepath.Join(l.dir, store1))
 	state := maps.Clone(l.state)
 	inJournal := ""
 	for _, name := range l.journals() {
-		inJournal += string(aoftest.Read(t, filepath.Join(l.dir, name)))
+		inJournal += string(vfstest.Read(t, disk, filepath.Join(l.dir, name)))
 	}
 	for at := range l.state {
 		set := strings.Index(string(content), ":"+at.id+"\r\n")
@@ -218,6 +220,7 @@ func (l *lived) lackingFrom(t *testing.T, from int64) map[place]record.Item {
 
 // A file of an earlier moment, or of another folder, is refused. A repair copies what the files hold.
 func TestOlderFiles(t *testing.T) {
+	t.Parallel()
 	g := newGenerations(t)
 	for what, l := range map[string]*lived{"stopped": g.stopped, "backup": g.backup} {
 		older := g.documents(3)
@@ -261,6 +264,7 @@ func TestOlderFiles(t *testing.T) {
 
 // A journal that is missing, cut short or an older copy is refused.
 func TestJournalsThatAreNotAsTheyWere(t *testing.T) {
+	t.Parallel()
 	g := newGenerations(t)
 	killed := g.killed[2]
 	stopped := &lived{dir: killed.spoilt(func(dir string) error { stopCleanly(t, dir); return nil }), state: killed.state, t: t}
@@ -286,13 +290,13 @@ func TestJournalsThatAreNotAsTheyWere(t *testing.T) {
 	}
 	for _, name := range []string{newest, journal.FileName(99)} { // what the manifest does not name
 		dir := stopped.spoilt(func(dir string) error {
-			m, err := manifest.Read(dir)
+			m, err := manifest.Read(disk, dir)
 			if err != nil {
 				return err
 			}
 			if name == newest {
 				delete(m.Journals, name)
-				return m.Write(dir)
+				return m.Write(disk, dir)
 			}
 			return os.WriteFile(filepath.Join(dir, name), nil, 0o600)
 		})
@@ -305,7 +309,7 @@ func TestJournalsThatAreNotAsTheyWere(t *testing.T) {
 // lackingCommits is the state of the stores and of what the newest journal holds up to an offset.
 func (l *lived) lackingCommits(t *testing.T, newest string, end int64, stores map[place]record.Item) map[place]record.Item {
 	t.Helper()
-	content := string(aoftest.Read(t, filepath.Join(l.dir, newest))[:end])
+	content := string(vfstest.Read(t, disk, filepath.Join(l.dir, newest))[:end])
 	state := maps.Clone(l.state)
 	maps.DeleteFunc(state, func(at place, _ record.Item) bool {
 		_, there := stores[at]
@@ -317,6 +321,7 @@ func (l *lived) lackingCommits(t *testing.T, newest string, end int64, stores ma
 // Without its manifest, or with an older or a damaged one, a folder is refused. A repair loses nothing, and says that a
 // missing file would not have been noticed.
 func TestManifestThatIsNotAsItWas(t *testing.T) {
+	t.Parallel()
 	g := newGenerations(t)
 	flip := func(dir string) error {
 		path := filepath.Join(dir, manifest.Name)
@@ -349,6 +354,7 @@ func TestManifestThatIsNotAsItWas(t *testing.T) {
 
 // What must still start: folders after a stop, a kill and a compaction, backups, and what a repair has made.
 func TestSoundFoldersStart(t *testing.T) {
+	t.Parallel()
 	g := newGenerations(t)
 	folders := append(slices.Clone(g.killed), g.stopped, g.compact, g.backup, g.other)
 	for i, l := range folders {
@@ -369,8 +375,9 @@ func TestSoundFoldersStart(t *testing.T) {
 
 // Whatever a missing byte damages: a start, check, repair and export name one range, and check lists none that overlaps.
 func TestAMissingByteIsOneRange(t *testing.T) {
+	t.Parallel()
 	l := newLived(t, 31)
-	size := len(aoftest.Read(t, filepath.Join(l.dir, store1)))
+	size := len(vfstest.Read(t, disk, filepath.Join(l.dir, store1)))
 	for at := 1; at < size; at += max(size/40, 1) {
 		dir := l.copy(store1, func(b []byte) []byte { return append(b[:at:at], b[at+1:]...) })
 		d, ok := errors.AsType[*aof.DamageError](startError(t, dir))
@@ -392,7 +399,7 @@ func TestAMissingByteIsOneRange(t *testing.T) {
 		if lost := len(report.Lost) + report.Unknown; lost == 0 {
 			t.Errorf("without byte %d: nothing is lost or unknown", at)
 		}
-		err := Read(dir, clock.NewManual(livedUntil), func(record.Container) error { return nil }, func(string, string, record.Item) error { return nil })
+		err := Read(disk, dir, clock.NewManual(livedUntil), func(record.Container) error { return nil }, func(string, string, record.Item) error { return nil })
 		if e, ok := errors.AsType[*aof.DamageError](err); !ok || e.From != d.From || e.To != d.To {
 			t.Errorf("without byte %d: a start says %v, export %v", at, d, err)
 		}

@@ -8,14 +8,15 @@ import (
 	"mayfly/expiry/clock"
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/record"
+	"mayfly/vfs"
 )
 
 // Read visits the containers of a data folder that no server uses, by number, and then their living items, by
 // partition and key. It changes nothing and refuses a damaged folder. The caller may keep what it gets.
 //
 // It needs the memory that a server needs for one partition and the journals.
-func Read(dir string, clk clock.Clock, container func(record.Container) error, item func(container, id string, it record.Item) error, progress ...Progress) error {
-	s, err := openFolder(dir, progress...)
+func Read(fsys vfs.FS, dir string, clk clock.Clock, container func(record.Container) error, item func(container, id string, it record.Item) error, progress ...Progress) error {
+	s, err := openFolder(fsys, dir, progress...)
 	if err != nil {
 		return err
 	}

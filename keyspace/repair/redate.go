@@ -5,6 +5,7 @@ import (
 
 	"mayfly/expiry/members"
 	"mayfly/keyspace/record"
+	"mayfly/vfs"
 )
 
 // redating moves what is copied to a clock that was corrected. The zero value changes nothing.
@@ -23,8 +24,8 @@ type Redated struct {
 // RunAt is [Run] for a folder whose time is ahead of the corrected clock now (ms): the clock was set forward for some
 // time. Dead items stay dead: what had died by the folder's time is left out. What was written later than now counts as
 // written now, with the same time left. So no time in the new folder is later than now.
-func RunAt(dir, newDir string, now int64, finish func(dir string, r *Report) error, progress ...Progress) (*Report, error) {
-	s, err := openFolder(dir, progress...)
+func RunAt(fsys vfs.FS, dir, newDir string, now int64, finish func(dir string, r *Report) error, progress ...Progress) (*Report, error) {
+	s, err := openFolder(fsys, dir, progress...)
 	if err != nil {
 		return nil, err
 	}

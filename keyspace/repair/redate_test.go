@@ -18,6 +18,7 @@ import (
 // A clock was set forward by a day for some time. A repair with the corrected clock brings the folder's time back: what
 // had died stays dead, what was written meanwhile has the time left that it had, and policies rule as before.
 func TestRunAtACorrectedClock(t *testing.T) {
+	t.Parallel()
 	const day = 24 * time.Hour
 	dir := t.TempDir()
 	o, err := openIn(t, dir, aoftest.Epoch, 2)
@@ -50,7 +51,7 @@ func TestRunAtACorrectedClock(t *testing.T) {
 
 	const now = aoftest.Epoch + 10_000
 	to := filepath.Join(t.TempDir(), "new")
-	report, err := RunAt(dir, to, now, func(string, *Report) error { return nil })
+	report, err := RunAt(disk, dir, to, now, func(string, *Report) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,6 +109,7 @@ func TestRunAtACorrectedClock(t *testing.T) {
 // Entries of logs keep their ids over a corrected clock, and later ones follow them. Their age counts from the corrected
 // time, to which the folder holds from then on.
 func TestRunAtACorrectedClockWithLogs(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	o, err := openIn(t, dir, aoftest.Epoch, 2)
 	if err != nil {
@@ -128,7 +130,7 @@ func TestRunAtACorrectedClockWithLogs(t *testing.T) {
 
 	const now = aoftest.Epoch + 20_000
 	to := filepath.Join(t.TempDir(), "new")
-	report, err := RunAt(dir, to, now, func(string, *Report) error { return nil })
+	report, err := RunAt(disk, dir, to, now, func(string, *Report) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,6 +180,7 @@ func TestRunAtACorrectedClockWithLogs(t *testing.T) {
 
 // Without a folder that is ahead, a repair with a clock is one without.
 func TestRunAtAClockThatIsRight(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	o, err := openIn(t, dir, aoftest.Epoch, 2)
 	if err != nil {
@@ -187,7 +190,7 @@ func TestRunAtAClockThatIsRight(t *testing.T) {
 	o.clock.Advance(time.Hour)
 	o.stop()
 	to := filepath.Join(t.TempDir(), "new")
-	report, err := RunAt(dir, to, aoftest.Epoch+2*time.Hour.Milliseconds(), func(string, *Report) error { return nil })
+	report, err := RunAt(disk, dir, to, aoftest.Epoch+2*time.Hour.Milliseconds(), func(string, *Report) error { return nil })
 	if err != nil || report.Redated != nil || report.Items != 1 {
 		t.Fatalf("%+v, %v", report, err)
 	}

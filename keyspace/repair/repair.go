@@ -13,6 +13,7 @@ import (
 	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/store"
+	"mayfly/vfs"
 )
 
 // Report is what [Run] has copied and what it could not.
@@ -77,8 +78,8 @@ func (r *Report) Clean() bool {
 //   - Logs of deaths and groups are copied with their containers: see logs.go.
 //
 // Run calls finish when the new folder is complete, but before it has its name. finish may add files to it.
-func Run(dir, newDir string, finish func(dir string, r *Report) error, progress ...Progress) (*Report, error) {
-	s, err := openFolder(dir, progress...)
+func Run(fsys vfs.FS, dir, newDir string, finish func(dir string, r *Report) error, progress ...Progress) (*Report, error) {
+	s, err := openFolder(fsys, dir, progress...)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +91,7 @@ func (s *folderReader) repair(newDir string, dates redating, finish func(dir str
 	if err := s.outside(newDir); err != nil {
 		return nil, err
 	}
-	staging, err := datadir.NewStaging(newDir)
+	staging, err := datadir.NewStaging(s.fs, newDir)
 	if err != nil {
 		return nil, fmt.Errorf("a repair makes a new folder: %w", err)
 	}
@@ -192,7 +193,7 @@ func (p *run) copy() error {
 		return err
 	}
 	p.written.Clean = true
-	return p.written.Write(p.into)
+	return p.written.Write(p.fs, p.into)
 }
 
 // countUnknown counts the damaged ranges of a file that are not reported with an item or a container. The key of a
@@ -420,7 +421,7 @@ func (p *run) writeCatalogue() error {
 
 // fill writes the items of a store of the new folder.
 func (p *run) fill(name string, ops []aof.Op) error {
-	mark, end, err := store.Fill(filepath.Join(p.into, name), ops)
+	mark, end, err := store.Fill(p.fs, filepath.Join(p.into, name), ops)
 	p.written.Stores[name] = []manifest.State{{Mark: mark, End: end}}
 	return err
 }

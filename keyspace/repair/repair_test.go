@@ -2,9 +2,7 @@ package repair
 
 import (
 	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -21,11 +19,9 @@ import (
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/record"
-)
-
-var (
-	repairs    = flag.Int("repairs", 10, "how many damages a file TestRepairKeepsUndamagedItems tries")
-	repairSeed = flag.Uint64("repair-seed", 5, "their seed")
+	"mayfly/test/drill"
+	"mayfly/vfs"
+	"mayfly/vfs/vfstest"
 )
 
 // repaired repairs a folder and returns the report and the living items of the new one.
@@ -33,7 +29,7 @@ func repaired(t *testing.T, dir string) (*Report, map[place]record.Item) {
 	t.Helper()
 	before := fingerprint(t, dir)
 	to := filepath.Join(t.TempDir(), "new")
-	report, err := Run(dir, to, func(string, *Report) error { return nil })
+	report, err := Run(disk, dir, to, func(string, *Report) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,6 +47,7 @@ func repaired(t *testing.T, dir string) (*Report, map[place]record.Item) {
 }
 
 func TestRepairOfASoundFolderCopiesIt(t *testing.T) {
+	t.Parallel()
 	l := newLived(t, 4)
 	report, state := repaired(t, l.dir)
 	if !report.Clean() {
@@ -85,8 +82,10 @@ func compare(t *testing.T, what string, want, got map[place]record.Item, excused
 // A wrong bit or digit, an extra or missing byte costs at most its record. The report names the items that differ, or
 // says how many may.
 func TestRepairKeepsUndamagedItems(t *testing.T) {
-	l := newLived(t, *repairSeed)
-	random := rand.New(rand.NewPCG(*repairSeed, 1))
+	t.Parallel()
+	seed := drill.Seed(t)
+	l := newLived(t, seed)
+	random := rand.New(rand.NewPCG(seed, 1))
 	ways := map[string]func(b []byte, at int) []byte{
 		"a wrong bit":   func(b []byte, at int) []byte { b[at] ^= 1 << random.IntN(8); return b },
 		"a wrong digit": func(b []byte, at int) []byte { b[at] = byte('0' + random.IntN(10)); return b },
@@ -98,7 +97,7 @@ func TestRepairKeepsUndamagedItems(t *testing.T) {
 		if file == datadir.FormatName {
 			continue // only the number of partitions depends on it
 		}
-		for range *repairs {
+		for range drill.Pick(1, 3, 100) {
 			for _, way := range slices.Sorted(maps.Keys(ways)) { // in this order, so that a seed repeats itself
 				spoil, at := ways[way], 0
 				dir := l.copy(file, func(b []byte) []byte { at = random.IntN(len(b)); return spoil(b, at) })
@@ -130,6 +129,7 @@ func TestRepairKeepsUndamagedItems(t *testing.T) {
 
 // Bytes behind the last seal, or a wrong file "format", cost nothing.
 func TestRepairOfFilesWithoutItems(t *testing.T) {
+	t.Parallel()
 	l := newLived(t, 10)
 	for file, spoil := range map[string]func(b []byte) []byte{
 		datadir.PartitionName(0): func(b []byte) []byte { return append(b, 'x') },
@@ -154,6 +154,7 @@ func TestRepairOfFilesWithoutItems(t *testing.T) {
 
 // Missing files are reported, and the others copied.
 func TestRepairWithoutSomeFiles(t *testing.T) {
+	t.Parallel()
 	l := newLived(t, 11)
 	for _, file := range l.files() {
 		if file == datadir.FormatName {
@@ -199,6 +200,7 @@ func namedIn(r *Report) map[place]bool {
 }
 
 func TestRepairOfContainers(t *testing.T) {
+	t.Parallel()
 	o := open(t, 2)
 	o.policy("orders", 100)
 	o.put("orders", "a", "{}", 0)
@@ -226,6 +228,7 @@ func TestRepairOfContainers(t *testing.T) {
 
 // A wrong bit turns the key of a record into that of a later one. The later record does not make up for the damage.
 func TestRepairOfAWrongKey(t *testing.T) {
+	t.Parallel()
 	o := open(t, 3)
 	o.put("0", "k2", `"old"`, 0)
 	o.checkpoint()
@@ -248,6 +251,7 @@ func TestRepairOfAWrongKey(t *testing.T) {
 
 // A container without items whose record is lost is reported.
 func TestRepairOfAnEmptyContainer(t *testing.T) {
+	t.Parallel()
 	o := open(t, 2)
 	o.policy("orders", 100)
 	o.checkpoint()
@@ -259,6 +263,7 @@ func TestRepairOfAnEmptyContainer(t *testing.T) {
 
 // Without the file "format" the manifest names the stores, also those that are missing.
 func TestRepairWithoutFormatAndStore(t *testing.T) {
+	t.Parallel()
 	l := newLived(t, 11)
 	last := datadir.PartitionName(2)
 	dir := l.spoilt(remove(datadir.FormatName, last))
@@ -273,6 +278,7 @@ func TestRepairWithoutFormatAndStore(t *testing.T) {
 
 // A delete in a damaged range may be wrong itself: its item is reported as doubtful.
 func TestRepairReportsDoubtfulItems(t *testing.T) {
+	t.Parallel()
 	o := open(t, 1)
 	for _, id := range []string{"id-1", "id-2", "id-3"} {
 		o.put("0", id, `{"id":"`+id+`"}`, 0)
@@ -292,6 +298,7 @@ func TestRepairReportsDoubtfulItems(t *testing.T) {
 
 // Of an item with a damaged newest version the older is copied, and the report names it.
 func TestRepairNamesOlderVersions(t *testing.T) {
+	t.Parallel()
 	o := open(t, 1)
 	for n := range 3 {
 		o.put("0", "id", fmt.Sprintf(`{"version":%d}`, n), 0)
@@ -309,7 +316,7 @@ func TestRepairNamesOlderVersions(t *testing.T) {
 		t.Errorf("the item is %s", got)
 	}
 	// A wrong length costs nothing: the checksum says where the record ends.
-	content := string(aoftest.Read(t, filepath.Join(l.dir, file)))
+	content := string(vfstest.Read(t, disk, filepath.Join(l.dir, file)))
 	length := content[strings.LastIndex(content[:strings.LastIndex(content, `{"version":2}`)], "$")+1:]
 	report, state = repaired(t, l.flipIn(file, length[:strings.Index(length, "{")], 1))
 	if !report.Clean() || state[place{"0", "id"}].Body != `{"version":2}` || !hasProblems(report) {
@@ -320,6 +327,7 @@ func TestRepairNamesOlderVersions(t *testing.T) {
 // The bytes from within a set to the end of the next are missing. The first has a newer version. Of the second there is
 // no trace, but the seal is not at the offset it names.
 func TestRepairReportsMissingBytes(t *testing.T) {
+	t.Parallel()
 	o := open(t, 1)
 	for _, ids := range [][]string{{"old", "gone"}, {"old"}} {
 		for _, id := range ids {
@@ -330,7 +338,7 @@ func TestRepairReportsMissingBytes(t *testing.T) {
 	dir := t.TempDir()
 	copyFolder(t, o.Dir(), dir)
 	path := filepath.Join(dir, datadir.PartitionName(0))
-	content := string(aoftest.Read(t, path))
+	content := string(vfstest.Read(t, disk, path))
 	from := strings.Index(content, `{"is":"here"}`)
 	to := from + strings.Index(content[from:], "gone")
 	to += strings.Index(content[to:], "*3\r\n$3\r\nset\r\n")
@@ -345,6 +353,7 @@ func TestRepairReportsMissingBytes(t *testing.T) {
 
 // Values look like records and seals, in a file in which their surroundings are damaged.
 func TestRepairIsNotFooledByForgedRecords(t *testing.T) {
+	t.Parallel()
 	o := open(t, 1)
 	o.put("0", "victim", `{"true":1}`, 0)
 	forged := string(record.Append(nil, "0:victim", record.Item{Kind: record.Document, Body: `{"forged":1}`, TS: aoftest.Epoch + 1}))
@@ -371,6 +380,7 @@ func TestRepairIsNotFooledByForgedRecords(t *testing.T) {
 
 // Several sectors are random bytes: each copied item has a version it once had, and the report mentions every difference.
 func TestRepairOfHeavyDamage(t *testing.T) {
+	t.Parallel()
 	l := newLived(t, 7)
 	random := rand.New(rand.NewPCG(8, 0))
 	for _, file := range l.files() {
@@ -400,37 +410,25 @@ func TestRepairOfHeavyDamage(t *testing.T) {
 	}
 }
 
-// badSectors is a disk that cannot read some sectors of some file.
-type badSectors struct {
-	*os.File
-	from, to int64
-}
-
-func (d badSectors) ReadAt(b []byte, at int64) (int, error) {
-	if at < d.to && at+int64(len(b)) > d.from {
-		return 0, &os.PathError{Op: "read", Path: d.Name(), Err: syscall.EIO}
-	}
-	return d.File.ReadAt(b, at)
-}
-
 // Sectors that the disk cannot read are damage, not a torn end, and the rest is copied.
 func TestRepairWhenTheDiskCannotRead(t *testing.T) {
+	t.Parallel()
 	l := newLived(t, 12)
 	for _, file := range l.files() {
 		if file == datadir.FormatName || file == datadir.CatalogueName || file == manifest.Name {
 			continue
 		}
-		size := int64(len(aoftest.Read(t, filepath.Join(l.dir, file))))
+		size := int64(len(vfstest.Read(t, disk, filepath.Join(l.dir, file))))
 		for _, from := range []int64{0, size / 2 / aof.SectorSize * aof.SectorSize, (size - 1) / aof.SectorSize * aof.SectorSize} {
-			s, err := openFolder(l.dir)
+			bad := &vfstest.Faulty{FS: disk, OnRead: func(f vfs.File, at, to int64) error {
+				if filepath.Base(f.Name()) == file && at < from+aof.SectorSize && to > from {
+					return &os.PathError{Op: "read", Path: f.Name(), Err: syscall.EIO}
+				}
+				return nil
+			}}
+			s, err := openFolder(bad, l.dir)
 			if err != nil {
 				t.Fatal(err)
-			}
-			s.disk = func(f *os.File) io.ReaderAt {
-				if filepath.Base(f.Name()) != file {
-					return f
-				}
-				return badSectors{f, from, from + aof.SectorSize}
 			}
 			to := filepath.Join(t.TempDir(), "new")
 			report, err := s.repair(to, redating{}, func(string, *Report) error { return nil })
@@ -466,8 +464,9 @@ func TestRepairWhenTheDiskCannotRead(t *testing.T) {
 
 // If a whole store is lost the report says that items may be lost.
 func TestRepairSaysThatAStoreIsLost(t *testing.T) {
+	t.Parallel()
 	l := newLived(t, 14)
-	catalogue := aoftest.Read(t, filepath.Join(l.dir, datadir.CatalogueName))
+	catalogue := vfstest.Read(t, disk, filepath.Join(l.dir, datadir.CatalogueName))
 	for what, content := range map[string][]byte{
 		"missing": nil, "empty": {}, "another": catalogue, "another with a torn end": aof.AppendDel(slices.Clone(catalogue), "1:unconfirmed"),
 	} {
@@ -495,16 +494,17 @@ func TestRepairSaysThatAStoreIsLost(t *testing.T) {
 }
 
 func TestRepairRefuses(t *testing.T) {
+	t.Parallel()
 	l := newLived(t, 9)
-	if _, err := Run(l.dir, filepath.Join(l.dir, "new"), nil); err == nil || !strings.Contains(err.Error(), "lies within") {
+	if _, err := Run(disk, l.dir, filepath.Join(l.dir, "new"), nil); err == nil || !strings.Contains(err.Error(), "lies within") {
 		t.Errorf("into the folder itself: %v", err)
 	}
-	if _, err := Run(l.dir, t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), "exists") {
+	if _, err := Run(disk, l.dir, t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), "exists") {
 		t.Errorf("into an existing folder: %v", err)
 	}
 	to := filepath.Join(t.TempDir(), "new")
 	failed := fmt.Errorf("the report cannot be written")
-	if _, err := Run(l.dir, to, func(string, *Report) error { return failed }); !errors.Is(err, failed) {
+	if _, err := Run(disk, l.dir, to, func(string, *Report) error { return failed }); !errors.Is(err, failed) {
 		t.Errorf("%v", err)
 	}
 	if left, err := os.ReadDir(filepath.Dir(to)); err != nil || len(left) > 0 {

@@ -31,7 +31,7 @@ func newLivedLeader(t *testing.T, seed uint64) *lived {
 	t.Helper()
 	o := &opened{t: t, clock: clock.NewManual(aoftest.Epoch)}
 	var err error
-	o.Keyspace, err = keyspace.Open(keyspace.Options{Dir: t.TempDir(), Clock: o.clock, NoPurge: true, Partitions: 3, Replicator: &majority{index: 1}})
+	o.Keyspace, err = keyspace.Open(keyspace.Options{FS: disk, Dir: t.TempDir(), Clock: o.clock, NoPurge: true, Partitions: 3, Replicator: &majority{index: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,8 +47,9 @@ func newLivedLeader(t *testing.T, seed uint64) *lived {
 
 // TestReadsFolderOfACluster: the folder of a node of a cluster is inspected and read as that of a single node.
 func TestReadsFolderOfACluster(t *testing.T) {
+	t.Parallel()
 	l := newLivedLeader(t, 1)
-	if tail, err := keyspace.ReadReplica(l.dir); err != nil || tail.Index < 100 || string(tail.State) != "members" || tail.Next == 0 {
+	if tail, err := keyspace.ReadReplica(disk, l.dir); err != nil || tail.Index < 100 || string(tail.State) != "members" || tail.Next == 0 {
 		t.Fatalf("the folder is at %+v: %v", tail, err)
 	}
 	before := fingerprint(t, l.dir)
@@ -57,7 +58,7 @@ func TestReadsFolderOfACluster(t *testing.T) {
 	}
 	got := make(map[place]record.Item)
 	var names []string
-	err := Read(l.dir, clock.NewManual(livedUntil), func(c record.Container) error {
+	err := Read(disk, l.dir, clock.NewManual(livedUntil), func(c record.Container) error {
 		names = append(names, c.Name)
 		return nil
 	}, func(container, id string, it record.Item) error {
@@ -82,6 +83,7 @@ func TestReadsFolderOfACluster(t *testing.T) {
 // TestRepairLosesThePlaceInALog: a repaired folder has what is readable, but no place in the log of the cluster: what it has
 // lost may be any part of that place.
 func TestRepairLosesThePlaceInALog(t *testing.T) {
+	t.Parallel()
 	l := newLivedLeader(t, 5)
 	random := rand.New(rand.NewPCG(5, 1))
 	journals := l.journals()
@@ -100,10 +102,10 @@ func TestRepairLosesThePlaceInALog(t *testing.T) {
 			t.Errorf("%s: the folder is damaged: %v", what, damaged)
 		}
 		to := filepath.Join(t.TempDir(), "new")
-		if _, err := Run(dir, to, func(string, *Report) error { return nil }); err != nil {
+		if _, err := Run(disk, dir, to, func(string, *Report) error { return nil }); err != nil {
 			t.Fatal(what, ": ", err)
 		}
-		if tail, err := keyspace.ReadReplica(to); err != nil || tail.Index != 0 || tail.State != nil {
+		if tail, err := keyspace.ReadReplica(disk, to); err != nil || tail.Index != 0 || tail.State != nil {
 			t.Errorf("%s: the repaired folder is at %+v: %v", what, tail, err)
 		}
 		report, state := repaired(t, dir)

@@ -7,12 +7,13 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/keyspace"
-	"mayfly/keyspace/aof/aoftest"
+	"mayfly/vfs/vfstest"
 )
 
 // A touch counts for the body that it names. If that is lost, the report says so, also if nothing else tells of the
 // item. If the touch itself is damaged, the item is copied with its earlier header.
 func TestRepairOfTouches(t *testing.T) {
+	t.Parallel()
 	o := open(t, 1)
 	body := func(name string) string { return `{"` + name + `":"` + strings.Repeat("x", 5000) + `"}` }
 	touch := func(id string) {
@@ -46,7 +47,7 @@ func TestRepairOfTouches(t *testing.T) {
 	if _, ok := state[place{"0", "once"}]; ok || len(report.Lost) != 1 || report.Lost[0].ID != "once" || len(report.Older) > 0 {
 		t.Errorf("the only body: %t, %+v", ok, report)
 	}
-	content := string(aoftest.Read(t, filepath.Join(l.dir, file)))
+	content := string(vfstest.Read(t, disk, filepath.Join(l.dir, file)))
 	at := strings.Index(content, "touch/")
 	text := content[at : at+strings.Index(content[at:], " h ")+len(" h 1")] // up to the time
 	report, state = repaired(t, l.flipIn(file, text, len(text)-1))

@@ -6,6 +6,7 @@ import (
 
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/record"
+	_ "mayfly/test/drill" // its flags
 )
 
 // read applies commands to a tail.
@@ -19,6 +20,7 @@ func read(t *testing.T, tail *Tail, ops []aof.Op) {
 }
 
 func TestRecords(t *testing.T) {
+	t.Parallel()
 	var got Tail
 	for _, want := range []Tail{
 		{Position: Position{1, 1, 0}, State: []byte{}}, {Position: Position{1<<63 + 5, 1<<63 + 7, 1700000000000}, State: []byte("a\r\nb\x00")}, {Position: Position{3, 9, 5}, State: nil},

@@ -7,6 +7,7 @@ import (
 
 // TestDurable: an index is durable once the journal is on disk up to its commit, and never before.
 func TestDurable(t *testing.T) {
+	t.Parallel()
 	r := NewRole(nil)
 	r.Begin(Tail{Position: Position{Index: 10}})
 	if r.Durable(0) != 10 {
@@ -32,6 +33,7 @@ func TestDurable(t *testing.T) {
 
 // TestConfirmOfEachRole: replies of a follower need no confirmation, those of a former leader get none.
 func TestConfirmOfEachRole(t *testing.T) {
+	t.Parallel()
 	lost := errors.New("lost")
 	r := NewRole(confirms(func() error { return lost }))
 	if err := r.ConfirmLSN(5, 0); err != nil {
@@ -63,6 +65,7 @@ func TestConfirmOfEachRole(t *testing.T) {
 
 // TestMomentsAscend: a sweep that ends late does not take a moment back.
 func TestMomentsAscend(t *testing.T) {
+	t.Parallel()
 	r := NewRole(nil)
 	r.Lead(10)
 	r.Swept(7)

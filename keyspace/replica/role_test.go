@@ -15,6 +15,7 @@ func (c confirms) Replicate(uint64, int64, []byte, time.Duration) (Tail, error) 
 // TestConfirmLSN shows that a read counts only if the node has led without a break since it was made, whatever happens while it is
 // confirmed.
 func TestConfirmLSN(t *testing.T) {
+	t.Parallel()
 	const read = 7
 	again := func(r *Role) { // another node leads, then this one again
 		r.Follow()

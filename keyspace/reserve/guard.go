@@ -6,13 +6,14 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"mayfly/keyspace/aof"
+	"mayfly/vfs"
 
 	"github.com/rs/zerolog"
 )
 
 // Guard decides what a folder may write while its disk is full. Safe for concurrent use.
 type Guard struct {
+	fs      vfs.FS
 	dir     string
 	log     zerolog.Logger
 	reserve *Reserve
@@ -40,21 +41,21 @@ var (
 
 // NewGuard opens the reserve of a folder and fills it. On a full disk it releases it. wake asks for a checkpoint soon; locks
 // may be held.
-func NewGuard(dir string, size int64, log zerolog.Logger, wake func()) (*Guard, error) {
-	g := &Guard{dir: dir, log: log, wake: wake}
+func NewGuard(fsys vfs.FS, dir string, size int64, log zerolog.Logger, wake func()) (*Guard, error) {
+	g := &Guard{fs: fsys, dir: dir, log: log, wake: wake}
 	var err error
-	if g.reserve, err = Open(dir, size); err != nil {
+	if g.reserve, err = Open(fsys, dir, size); err != nil {
 		return nil, err
 	}
 	err = g.reserve.Fill()
-	if !aof.IsFull(err) {
+	if !vfs.IsFull(err) {
 		return g, err
 	}
 	g.full.Store(true)
 	if _, err := g.reserve.Release(g.reserve.Last()); err != nil {
 		return nil, err
 	}
-	if free, err := aof.FreeDisk(dir); err == nil && free < g.reserve.Last() {
+	if free, _, err := fsys.Room(dir); err == nil && free < g.reserve.Last() {
 		g.releaseAll()
 	}
 	log.Error().Err(syscall.ENOSPC).Int64("reserve", g.reserve.Size()).Str("dir", dir).
@@ -75,10 +76,10 @@ func (g *Guard) Begin(j Journal) error {
 	g.journal = j
 	g.AllowFreeing()
 	err := j.Begin()
-	if aof.IsFull(err) && g.releaseAll() {
+	if vfs.IsFull(err) && g.releaseAll() {
 		err = j.Begin()
 	}
-	if !aof.IsFull(err) {
+	if !vfs.IsFull(err) {
 		return err
 	}
 	g.log.Error().Err(err).Msg("the disk has no room for a journal: nothing can be written until it has")
@@ -90,7 +91,7 @@ func (g *Guard) Begin(j Journal) error {
 func (g *Guard) Save(save func() error, freeable func() int64) error {
 	since := g.Releases()
 	err := save()
-	for aof.IsFull(err) && (!g.Full() || freeable() > g.Size()) && g.MakeRoom(since) {
+	for vfs.IsFull(err) && (!g.Full() || freeable() > g.Size()) && g.MakeRoom(since) {
 		since = g.Releases()
 		err = save()
 	}
@@ -161,7 +162,7 @@ func (g *Guard) Refill() {
 			return
 		}
 		g.log.Info().Msg("the disk has room again: writes are served")
-	case !aof.IsFull(err):
+	case !vfs.IsFull(err):
 		g.log.Error().Err(err).Msg("cannot fill the reserve")
 	}
 }

@@ -3,6 +3,8 @@ package reserve
 import (
 	"testing"
 
+	"mayfly/vfs/vfstest"
+
 	"github.com/rs/zerolog"
 )
 
@@ -17,9 +19,10 @@ func (idleJournal) Waiting() int64 { return 0 }
 // TestOneReleaseForWritesAtOnce: of two writes that meet the full disk at the same time, the second does not release the
 // last part, which the next start or the next shortage needs.
 func TestOneReleaseForWritesAtOnce(t *testing.T) {
-	disk(t, 1<<40, 1<<30)
+	t.Parallel()
+	disk, _ := sized(1<<40, 1<<30)
 	wakes := 0
-	g, err := NewGuard(t.TempDir(), 160_000, zerolog.Nop(), func() { wakes++ })
+	g, err := NewGuard(disk, vfstest.Dir, 160_000, zerolog.Nop(), func() { wakes++ })
 	if err == nil {
 		err = g.Begin(idleJournal{})
 	}

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"syscall"
 
-	"mayfly/keyspace/aof"
+	"mayfly/vfs"
 )
 
 // Name is the reserve's file in a data folder. Its content means nothing.
@@ -23,30 +23,31 @@ const (
 
 // Reserve is a file that takes room and can give it back. Safe for concurrent use.
 type Reserve struct {
+	fs   vfs.FS
 	path string
 	size int64 // bytes when it is full; 0: there is none
 
 	mu sync.Mutex // protects what follows
-	f  *os.File   // nil until the first fill
+	f  vfs.File   // nil until the first fill
 }
 
 // Open opens the reserve of a folder, which has size bytes once it is filled, or less on a small disk. Without a size
 // it removes the file.
-func Open(dir string, size int64) (*Reserve, error) {
-	r := &Reserve{path: filepath.Join(dir, Name)}
+func Open(fsys vfs.FS, dir string, size int64) (*Reserve, error) {
+	r := &Reserve{fs: fsys, path: filepath.Join(dir, Name)}
 	if size == 0 {
-		err := os.Remove(r.path)
+		err := fsys.Remove(r.path)
 		if errors.Is(err, os.ErrNotExist) {
 			err = nil
 		}
 		return r, err
 	}
-	capacity, err := aof.DiskSize(dir)
+	_, capacity, err := fsys.Room(dir)
 	if err != nil {
 		return r, err
 	}
 	r.size = min(size, capacity/capacityShare)
-	fi, err := os.Lstat(r.path)
+	fi, err := fsys.Lstat(r.path)
 	if errors.Is(err, os.ErrNotExist) {
 		return r, nil
 	}
@@ -54,7 +55,7 @@ func Open(dir string, size int64) (*Reserve, error) {
 		err = &os.PathError{Op: "open", Path: r.path, Err: errors.New("not a regular file")}
 	}
 	if err == nil {
-		r.f, err = os.OpenFile(r.path, os.O_RDWR, 0)
+		r.f, err = fsys.OpenFile(r.path, os.O_RDWR, 0)
 	}
 	return r, err
 }
@@ -85,7 +86,7 @@ func (r *Reserve) heldLocked() int64 {
 }
 
 // Fill takes the room that is missing, if the disk has that and some more. Otherwise the reserve stays as it is, and
-// [aof.IsFull] holds for the error.
+// [vfs.IsFull] holds for the error.
 func (r *Reserve) Fill() (err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -93,7 +94,7 @@ func (r *Reserve) Fill() (err error) {
 		return nil
 	}
 	held, want := r.heldLocked(), r.size+r.size/spareShare
-	free, err := aof.FreeDisk(filepath.Dir(r.path))
+	free, _, err := r.fs.Room(filepath.Dir(r.path))
 	if err != nil {
 		return err
 	}
@@ -101,12 +102,12 @@ func (r *Reserve) Fill() (err error) {
 		return &os.PathError{Op: "fill", Path: r.path, Err: syscall.ENOSPC}
 	}
 	if r.f == nil {
-		if r.f, err = aof.CreateNew(r.path); err != nil {
+		if r.f, err = vfs.CreateNew(r.fs, r.path); err != nil {
 			r.f = nil
 			return err
 		}
 	}
-	if err := aof.Allocate(r.f, want); err != nil {
+	if err := r.f.Allocate(want); err != nil {
 		return errors.Join(&os.PathError{Op: "fill", Path: r.path, Err: err}, r.f.Truncate(held))
 	}
 	return r.f.Truncate(r.size)

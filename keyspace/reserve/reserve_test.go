@@ -7,22 +7,21 @@ import (
 	"syscall"
 	"testing"
 
-	"mayfly/keyspace/aof"
 	"mayfly/keyspace/aof/aoftest"
+	"mayfly/vfs"
+	"mayfly/vfs/vfstest"
 )
 
-// disk replaces the size of the disk and its free bytes until the test ends.
-func disk(t *testing.T, size, free int64) (setFree func(int64)) {
-	diskSize, freeDisk := aof.DiskSize, aof.FreeDisk
-	t.Cleanup(func() { aof.DiskSize, aof.FreeDisk = diskSize, freeDisk })
-	aof.DiskSize = func(string) (int64, error) { return size, nil }
-	aof.FreeDisk = func(string) (int64, error) { return free, nil }
-	return func(bytes int64) { free = bytes }
+// sized returns a disk of a size with free bytes.
+func sized(size, free int64) (disk *vfstest.Faulty, setFree func(int64)) {
+	disk = vfstest.New()
+	disk.OnRoom = func() (int64, int64) { return free, size }
+	return disk, func(bytes int64) { free = bytes }
 }
 
-func mustOpen(t *testing.T, dir string, size int64) *Reserve {
+func mustOpen(t *testing.T, disk vfs.FS, size int64) *Reserve {
 	t.Helper()
-	r, err := Open(dir, size)
+	r, err := Open(disk, vfstest.Dir, size)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,21 +37,21 @@ func (r *Reserve) expect(t *testing.T, held int64) {
 	if held == 0 {
 		return
 	}
-	if fi, err := os.Stat(r.path); err != nil || fi.Size() != held || fi.Mode().Perm() != 0o600 {
+	if fi, err := r.fs.Stat(r.path); err != nil || fi.Size() != held || fi.Mode().Perm() != 0o600 {
 		t.Fatalf("the file: %v, %v", fi, err)
 	}
 }
 
 func TestFillAndRelease(t *testing.T) {
-	setFree := disk(t, 1<<40, 1<<30)
-	dir := t.TempDir()
-	r := mustOpen(t, dir, 160_000)
+	t.Parallel()
+	disk, setFree := sized(1<<40, 1<<30)
+	r := mustOpen(t, disk, 160_000)
 	r.expect(t, 0)
 	if err := r.Fill(); err != nil {
 		t.Fatal(err)
 	}
 	r.expect(t, 160_000)
-	if free := len(aoftest.Read(t, r.path)); free != 160_000 {
+	if free := len(vfstest.Read(t, disk, r.path)); free != 160_000 {
 		t.Fatal(free)
 	}
 	release := func(keep, want int64) {
@@ -65,12 +64,12 @@ func TestFillAndRelease(t *testing.T) {
 	r.expect(t, 10_000)
 	release(r.Last(), 0)
 	setFree(169_999) // 150,000 are missing, and 20,000 are to spare
-	if err := r.Fill(); !aof.IsFull(err) {
+	if err := r.Fill(); !vfs.IsFull(err) {
 		t.Fatalf("without room: %v", err)
 	}
 	r.expect(t, 10_000)
 	setFree(170_000)
-	r = mustOpen(t, dir, 160_000) // as another start finds it
+	r = mustOpen(t, disk, 160_000) // as another start finds it
 	r.expect(t, 10_000)
 	if err := r.Fill(); err != nil {
 		t.Fatal(err)
@@ -82,32 +81,31 @@ func TestFillAndRelease(t *testing.T) {
 
 // A disk that says too much, as with a quota, refuses the room itself: the reserve stays as it was.
 func TestFillThatFails(t *testing.T) {
-	disk(t, 1<<40, 1<<30)
-	allocate := aof.Allocate
-	defer func() { aof.Allocate = allocate }()
-	r := mustOpen(t, t.TempDir(), 100_000)
-	aof.Allocate = func(f *os.File, bytes int64) error { return errors.Join(f.Truncate(70_000), syscall.EDQUOT) }
-	if err := r.Fill(); !aof.IsFull(err) {
+	t.Parallel()
+	disk, _ := sized(1<<40, 1<<30)
+	r := mustOpen(t, disk, 100_000)
+	disk.OnAllocate = func(f vfs.File, bytes int64) error { return errors.Join(f.Truncate(70_000), syscall.EDQUOT) }
+	if err := r.Fill(); !vfs.IsFull(err) {
 		t.Errorf("%v", err)
 	}
 	r.expect(t, 0)
-	if fi, err := os.Stat(r.path); err != nil || fi.Size() != 0 {
+	if fi, err := r.fs.Stat(r.path); err != nil || fi.Size() != 0 {
 		t.Errorf("it has taken room: %v, %v", fi, err)
 	}
 }
 
 func TestSizeFollowsTheDisk(t *testing.T) {
-	disk(t, 1_600_000, 1<<30)
-	if r := mustOpen(t, t.TempDir(), 1<<30); r.Size() != 100_000 {
+	t.Parallel()
+	disk, _ := sized(1_600_000, 1<<30)
+	if r := mustOpen(t, disk, 1<<30); r.Size() != 100_000 {
 		t.Errorf("of a small disk it takes %d bytes", r.Size())
 	}
-	dir := t.TempDir()
-	r := mustOpen(t, dir, 1000)
+	r := mustOpen(t, disk, 1000)
 	if err := r.Fill(); err != nil {
 		t.Fatal(err)
 	}
-	r = mustOpen(t, dir, 0)
-	if _, err := os.Lstat(filepath.Join(dir, Name)); !errors.Is(err, os.ErrNotExist) {
+	r = mustOpen(t, disk, 0)
+	if _, err := disk.Lstat(filepath.Join(vfstest.Dir, Name)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("without a size the file stays: %v", err)
 	}
 	if err := r.Fill(); err != nil || r.Held() != 0 {
@@ -116,30 +114,16 @@ func TestSizeFollowsTheDisk(t *testing.T) {
 }
 
 func TestForeignFileIsRefused(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	other := aoftest.Plant(t, "other", []byte("precious"))
 	if err := os.Symlink(other, filepath.Join(dir, Name)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(dir, 1000); err == nil {
+	if _, err := Open(vfs.OS, dir, 1000); err == nil {
 		t.Error("a symbolic link is taken for the reserve")
 	}
-	if got := string(aoftest.Read(t, other)); got != "precious" {
+	if got := string(vfstest.Read(t, vfs.OS, other)); got != "precious" {
 		t.Errorf("the file behind it: %q", got)
-	}
-}
-
-// Both ways to take room make a file of the size that is asked for.
-func TestAllocate(t *testing.T) {
-	f, err := aof.CreateNew(filepath.Join(t.TempDir(), "f"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if err := aof.Allocate(f, 200_000); err != nil {
-		t.Fatal(err)
-	}
-	if fi, err := f.Stat(); err != nil || fi.Size() != 200_000 {
-		t.Errorf("%v, %v", fi, err)
 	}
 }

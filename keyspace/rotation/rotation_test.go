@@ -3,6 +3,8 @@ package rotation
 import (
 	"math/rand/v2"
 	"testing"
+
+	_ "mayfly/test/drill" // its flags
 )
 
 type member struct{ place int }
@@ -11,6 +13,7 @@ func (m *member) Place() *int { return &m.place }
 
 // TestList adds and removes members at random and compares the list with a set.
 func TestList(t *testing.T) {
+	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	var l List[*member]
 	there := make(map[*member]bool)

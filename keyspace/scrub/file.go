@@ -4,28 +4,30 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
+	"io/fs"
 	"path/filepath"
 
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/store"
+	"mayfly/vfs"
 )
 
 // File is a file as it must be at one moment. Its first Size bytes never change. Once open, it stays readable when a
 // compaction replaces it or a checkpoint removes it.
 type File struct {
+	FS   vfs.FS
 	Path string
 	Use  aof.Use
 	Mark uint32 // of its seals
 	Size int64  // bytes, up to the end of a seal
 	Text string // of a file that is not a sequence of commands: all of it
 
-	f *os.File
+	f vfs.File
 }
 
 // Open opens the file. One that is missing is damaged.
 func (f *File) Open() (err error) {
-	if f.f, err = os.Open(f.Path); errors.Is(err, os.ErrNotExist) {
+	if f.f, err = f.FS.Open(f.Path); errors.Is(err, fs.ErrNotExist) {
 		return &aof.DamageError{File: f.Path, To: f.Size, Reason: "the file is missing"}
 	}
 	return err
@@ -50,18 +52,18 @@ func (f *File) Check(pacer *store.Pacer) error {
 // CopyTo copies the file into a folder, and forces the copy to disk. The copy has the bytes that were checked: an
 // *aof.DamageError is the error if they are not those that were written. The copy fails when the context ends.
 func (f *File) CopyTo(ctx context.Context, dir string, pacer *store.Pacer) error {
-	out, err := aof.CreateNew(filepath.Join(dir, filepath.Base(f.Path)))
+	out, err := vfs.CreateNew(f.FS, filepath.Join(dir, filepath.Base(f.Path)))
 	if err != nil {
 		return err
 	}
 	err = f.check(&reader{ctx: ctx, f: f.f, pacer: pacer, to: out}, nil)
-	return errors.Join(err, aof.Fsync(out), out.Close())
+	return errors.Join(err, out.Sync(), out.Close())
 }
 
 // CopyLive is CopyTo for a store, but leaves out what is overwritten or deleted, and records that are gone: gone is as in
 // [store.CopyOptions]. It returns the mark and the end of the copy.
 func (f *File) CopyLive(ctx context.Context, dir string, gone func(key, rec []byte) bool, pacer *store.Pacer) (mark uint32, end int64, err error) {
-	return store.Copy(filepath.Join(dir, filepath.Base(f.Path)), store.CopyOptions{
+	return store.Copy(f.FS, filepath.Join(dir, filepath.Base(f.Path)), store.CopyOptions{
 		Scan: func(v aof.Visitor) error { return f.check(&reader{ctx: ctx, f: f.f}, v) }, Gone: gone, Pacer: pacer,
 	})
 }
@@ -103,9 +105,9 @@ func (f *File) checkText(r *reader) error {
 // reader reads a file at a pace, and copies what it reads. A scan reads each byte once, in order.
 type reader struct {
 	ctx   context.Context // its end is the error of ReadAt
-	f     *os.File
+	f     vfs.File
 	pacer *store.Pacer
-	to    *os.File // receives a copy; may be nil
+	to    vfs.File // receives a copy; may be nil
 	cold  bool     // reads from the disk
 	ahead int64    // the cache has been dropped up to this offset
 }
@@ -139,6 +141,6 @@ func (r *reader) ReadAt(b []byte, at int64) (n int, err error) {
 // the disk, and a scrub does not drive out of memory what others need.
 func (r *reader) dropCache(to int64) {
 	from := max(r.ahead-2*window, 0)
-	dropCache(r.f, from, max(to, r.ahead)-from)
+	r.f.DropCache(from, max(to, r.ahead)-from)
 	r.ahead = to
 }

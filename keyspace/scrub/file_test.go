@@ -3,7 +3,7 @@ package scrub
 import (
 	"bytes"
 	"errors"
-	"os"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,24 +12,27 @@ import (
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/store"
+	"mayfly/test/drill"
+	"mayfly/vfs/vfstest"
 )
 
 // storeFile makes a store of many items, and returns it as it must be.
-func storeFile(t *testing.T, items int) (f *File, content []byte) {
+func storeFile(t *testing.T, items int) (disk *vfstest.Faulty, f *File, content []byte) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "partition-000.db")
-	if _, err := store.Create(path); err != nil {
+	disk = vfstest.New()
+	path := vfstest.Dir + "/partition-000.db"
+	if _, err := store.Create(disk, path); err != nil {
 		t.Fatal(err)
 	}
 	var ops []aof.Op
 	for range items {
 		ops = append(ops, aoftest.Set("1:a", strings.Repeat("x", 1000)), aoftest.Del("1:b"))
 	}
-	mark, end, err := store.Fill(path, ops)
+	mark, end, err := store.Fill(disk, path, ops)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &File{Path: path, Use: aof.Store, Mark: mark, Size: end}, aoftest.Read(t, path)
+	return disk, &File{FS: disk, Path: path, Use: aof.Store, Mark: mark, Size: end}, vfstest.Read(t, disk, path)
 }
 
 // check opens a file, checks it and copies it.
@@ -39,39 +42,36 @@ func check(t *testing.T, f *File) (checked, copied error) {
 		return err, err
 	}
 	defer f.Close()
-	dir := t.TempDir()
+	dir := vfstest.Dir + "/copy"
+	if err := f.FS.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	defer f.FS.RemoveAll(dir)
 	checked, copied = f.Check(nil), f.CopyTo(t.Context(), dir, nil)
 	if copied == nil {
-		want := aoftest.Read(t, f.Path)
+		want := vfstest.Read(t, f.FS, f.Path)
 		if f.Text == "" {
 			want = want[:f.Size]
 		}
-		if got := aoftest.Read(t, filepath.Join(dir, filepath.Base(f.Path))); !bytes.Equal(got, want) {
+		if got := vfstest.Read(t, f.FS, filepath.Join(dir, filepath.Base(f.Path))); !bytes.Equal(got, want) {
 			t.Errorf("a copy of %d bytes, not %d, or others", len(got), len(want))
 		}
 	}
 	return checked, copied
 }
 
-func write(t *testing.T, path string, content []byte) {
-	t.Helper()
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // Each wrong byte of a store is found, and no copy of it is taken for sound. What follows the finished bytes is not looked at.
 func TestDamageIsFound(t *testing.T) {
-	aoftest.NoFsync(t)
-	f, content := storeFile(t, 3)
-	write(t, f.Path, append(bytes.Clone(content), "unfinished"...))
+	t.Parallel()
+	disk, f, content := storeFile(t, 3)
+	vfstest.Write(t, disk, f.Path, append(bytes.Clone(content), "unfinished"...))
 	if checked, copied := check(t, f); checked != nil || copied != nil {
 		t.Fatalf("a sound file: %v, %v", checked, copied)
 	}
-	for at := range content {
+	for at := 0; at < len(content); at += drill.Pick(37, 7, 1) {
 		spoilt := bytes.Clone(content)
 		spoilt[at] ^= 2
-		write(t, f.Path, spoilt)
+		vfstest.Write(t, disk, f.Path, spoilt)
 		checked, copied := check(t, f)
 		if !IsDamage(checked) || !IsDamage(copied) {
 			t.Fatalf("byte %d is wrong: %v, %v", at, checked, copied)
@@ -80,17 +80,17 @@ func TestDamageIsFound(t *testing.T) {
 	for name, spoilt := range map[string][]byte{
 		"empty": nil, "cut": content[:len(content)-1], "older": content[:aof.SealSize], "zeros": make([]byte, len(content)),
 	} {
-		write(t, f.Path, spoilt)
+		vfstest.Write(t, disk, f.Path, spoilt)
 		if checked, copied := check(t, f); !IsDamage(checked) || !IsDamage(copied) {
 			t.Errorf("%s: %v, %v", name, checked, copied)
 		}
 	}
-	write(t, f.Path, content)
+	vfstest.Write(t, disk, f.Path, content)
 	f.Mark++
 	if checked, _ := check(t, f); !IsDamage(checked) {
 		t.Errorf("another file: %v", checked)
 	}
-	if err := os.Remove(f.Path); err != nil {
+	if err := disk.Remove(f.Path); err != nil {
 		t.Fatal(err)
 	}
 	if checked, _ := check(t, f); !IsDamage(checked) {
@@ -99,10 +99,11 @@ func TestDamageIsFound(t *testing.T) {
 }
 
 func TestDamagedTextIsFound(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "manifest")
-	f := &File{Path: path, Text: "mayfly manifest\nrunning\n"}
+	t.Parallel()
+	disk, path := vfstest.New(), vfstest.Dir+"/manifest"
+	f := &File{FS: disk, Path: path, Text: "mayfly manifest\nrunning\n"}
 	for text, sound := range map[string]bool{f.Text: true, f.Text[1:]: false, f.Text + "x": false, "": false, strings.ToUpper(f.Text): false} {
-		write(t, path, []byte(text))
+		vfstest.Write(t, disk, path, []byte(text))
 		if checked, copied := check(t, f); (checked == nil) != sound || (copied == nil) != sound {
 			t.Errorf("%q: %v, %v", text, checked, copied)
 		}
@@ -111,7 +112,8 @@ func TestDamagedTextIsFound(t *testing.T) {
 
 // A file of many windows is read whole, and its cache is dropped on the way.
 func TestLargeFile(t *testing.T) {
-	f, content := storeFile(t, 4000)
+	t.Parallel()
+	disk, f, content := storeFile(t, 4000)
 	if int64(len(content)) < 3*window {
 		t.Fatal("too small")
 	}
@@ -121,7 +123,7 @@ func TestLargeFile(t *testing.T) {
 	for _, at := range []int{window - 1, window, 2*window + 4096, len(content) - 1} {
 		spoilt := bytes.Clone(content)
 		spoilt[at] ^= 1
-		write(t, f.Path, spoilt)
+		vfstest.Write(t, disk, f.Path, spoilt)
 		if checked, _ := check(t, f); !IsDamage(checked) {
 			t.Errorf("byte %d is wrong: %v", at, checked)
 		}
@@ -130,15 +132,19 @@ func TestLargeFile(t *testing.T) {
 
 // A copy rests after each step.
 func TestCopyRests(t *testing.T) {
-	f, _ := storeFile(t, 1000)
+	t.Parallel()
+	disk, f, _ := storeFile(t, 1000)
 	for most, want := range map[int]int{3: 3, 100: int(f.Size / (store.StepBytes + 32<<10))} {
 		if err := f.Open(); err != nil {
 			t.Fatal(err)
 		}
-		dir := t.TempDir()
+		dir := fmt.Sprint(vfstest.Dir, "/", most)
+		if err := disk.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
 		var rested []int64 // at these sizes of the copy
 		err := f.CopyTo(t.Context(), dir, store.NewPacer(1<<40, nil, func() bool {
-			fi, err := os.Stat(filepath.Join(dir, filepath.Base(f.Path)))
+			fi, err := disk.Stat(filepath.Join(dir, filepath.Base(f.Path)))
 			if err != nil {
 				t.Error(err)
 				return true
@@ -155,14 +161,14 @@ func TestCopyRests(t *testing.T) {
 
 // The error of a disk that cannot be written is not damage.
 func TestCopyThatFails(t *testing.T) {
-	f, _ := storeFile(t, 1)
+	t.Parallel()
+	disk, f, _ := storeFile(t, 1)
 	if err := f.Open(); err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	disk := aoftest.NewDisk(t)
 	disk.FailSyncs.Store(true)
-	if err := f.CopyTo(t.Context(), t.TempDir(), nil); !errors.Is(err, aoftest.ErrDisk) || IsDamage(err) {
+	if err := f.CopyTo(t.Context(), "/", nil); !errors.Is(err, vfstest.ErrDisk) || IsDamage(err) {
 		t.Errorf("%v", err)
 	}
 }

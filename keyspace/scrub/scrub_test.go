@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/store"
+	"mayfly/vfs/vfstest"
 
 	"github.com/rs/zerolog"
 )
@@ -18,6 +20,7 @@ import (
 // texts is a folder of text files. Repair writes them unless it has to fail.
 type texts struct {
 	t      *testing.T
+	disk   *vfstest.Faulty
 	mu     sync.Mutex // protects what follows
 	files  []*File
 	fail   error
@@ -53,7 +56,7 @@ func (x *texts) Repair(f *File) error {
 	if x.fail != nil {
 		return x.fail
 	}
-	write(x.t, f.Path, []byte(f.Text))
+	vfstest.Write(x.t, x.disk, f.Path, []byte(f.Text))
 	return nil
 }
 
@@ -66,11 +69,10 @@ func (x *texts) set(change func()) {
 // scrubbed makes a scrubber of two files.
 func scrubbed(t *testing.T) (s *Scrubber, x *texts, now *int64, log *bytes.Buffer, stop chan struct{}) {
 	t.Helper()
-	x, now, log, stop = &texts{t: t}, new(int64), new(bytes.Buffer), make(chan struct{})
-	dir := t.TempDir()
+	x, now, log, stop = &texts{t: t, disk: vfstest.New()}, new(int64), new(bytes.Buffer), make(chan struct{})
 	for _, name := range []string{"format", "manifest"} {
-		f := &File{Path: filepath.Join(dir, name), Text: name + " text"}
-		write(t, f.Path, []byte(f.Text))
+		f := &File{FS: x.disk, Path: filepath.Join(vfstest.Dir, name), Text: name + " text"}
+		vfstest.Write(t, x.disk, f.Path, []byte(f.Text))
 		x.files = append(x.files, f)
 	}
 	s = New(Options{Folder: x, Log: zerolog.New(log), Now: func() int64 { return *now }, Stop: stop})
@@ -78,6 +80,7 @@ func scrubbed(t *testing.T) (s *Scrubber, x *texts, now *int64, log *bytes.Buffe
 }
 
 func TestScrub(t *testing.T) {
+	t.Parallel()
 	s, x, now, log, _ := scrubbed(t)
 	*now = 77
 	if err := s.Scrub(nil); err != nil || log.Len() > 0 {
@@ -87,7 +90,7 @@ func TestScrub(t *testing.T) {
 		t.Errorf("%+v, not %+v", got, want)
 	}
 	path := x.files[1].Path
-	write(t, path, []byte("something else"))
+	vfstest.Write(t, x.disk, path, []byte("something else"))
 	x.fail = errors.New("the disk is full")
 	for range 2 { // it is found once
 		if err := s.Scrub(nil); !IsDamage(err) || !errors.Is(err, x.fail) {
@@ -110,6 +113,7 @@ func TestScrub(t *testing.T) {
 
 // A scrub is due an hour after the start, and then one interval after the last.
 func TestScrubsAreDue(t *testing.T) {
+	t.Parallel()
 	s, x, now, _, _ := scrubbed(t)
 	hour := time.Hour.Milliseconds()
 	due := func(want int64) {
@@ -143,8 +147,9 @@ func TestScrubsAreDue(t *testing.T) {
 
 // Run scrubs when asked, and repeats a failed repair when it stops.
 func TestRun(t *testing.T) {
+	t.Parallel()
 	s, x, _, _, stop := scrubbed(t)
-	write(t, x.files[0].Path, nil)
+	vfstest.Write(t, x.disk, x.files[0].Path, nil)
 	x.fail = errors.New("not now")
 	if !s.Ask() || s.Ask() || !s.Stats().Running {
 		t.Error("asked twice")
@@ -152,7 +157,7 @@ func TestRun(t *testing.T) {
 	done := make(chan struct{})
 	go func() { s.Run(); close(done) }()
 	for s.Stats().Scrubs == 0 {
-		time.Sleep(time.Millisecond)
+		runtime.Gosched()
 	}
 	if got := s.Stats(); got.Damaged != 1 {
 		t.Errorf("%+v", got)
@@ -167,6 +172,7 @@ func TestRun(t *testing.T) {
 
 // A stop ends a scrub between two files; that does not count as one.
 func TestStopEndsAScrub(t *testing.T) {
+	t.Parallel()
 	s, x, _, _, stop := scrubbed(t)
 	close(stop)
 	if err := s.Scrub(nil); err != nil || s.Stats().Scrubs != 0 || x.opened > 0 {
@@ -176,6 +182,7 @@ func TestStopEndsAScrub(t *testing.T) {
 
 // An error that is of no file is reported, and no repair is tried.
 func TestErrorOfNoFile(t *testing.T) {
+	t.Parallel()
 	s, _, _, log, _ := scrubbed(t)
 	failure := errors.New("it is closed")
 	if err := s.Repair(nil, failure); err != failure || s.Stats().Found != 0 || !strings.Contains(log.String(), "it is closed") {

@@ -5,10 +5,12 @@ import (
 
 	"mayfly/keyspace/index"
 	"mayfly/query"
+	_ "mayfly/test/drill" // its flags
 )
 
 // TestPlaces: a place is the same after it was a text.
 func TestPlaces(t *testing.T) {
+	t.Parallel()
 	for _, p := range places() {
 		if got, ok := ParsePlace(p.Text()); !ok || got != p {
 			t.Errorf("%+v is read as %+v; %t", p, got, ok)

@@ -110,6 +110,7 @@ func (s *fakeSource) RemoveSome(partition, most int) (removed int, more bool) {
 // TestReader: each way of reading returns the living items in its order, once, and removes the dead that it meets. Nothing
 // is locked while visit runs.
 func TestReader(t *testing.T) {
+	t.Parallel()
 	keys := []string{"a-key", "b-key"}
 	documents := []string{"a15", "b15"}
 	all := append(slices.Clone(keys), documents...)
@@ -194,6 +195,7 @@ func define(t *testing.T) index.Definition {
 
 // TestPage: pages of every size visit each living item once, and leave the dead.
 func TestPage(t *testing.T) {
+	t.Parallel()
 	for count := 1; count < 10; count++ {
 		s := newSource(t)
 		var got []string

@@ -54,7 +54,7 @@ func (e *Engine) Backup(ctx context.Context, path string) error {
 }
 
 func (e *Engine) backup(ctx context.Context, path string) (err error) {
-	staging, err := datadir.NewStaging(path)
+	staging, err := datadir.NewStaging(e.Options.FS, path)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (e *Engine) backup(ctx context.Context, path string) (err error) {
 			return err
 		}
 	}
-	if err := m.Write(staging.Dir()); err != nil {
+	if err := m.Write(e.Options.FS, staging.Dir()); err != nil {
 		return err
 	}
 	return staging.Finish()

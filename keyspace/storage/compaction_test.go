@@ -7,10 +7,12 @@ import (
 	"time"
 
 	"mayfly/keyspace/store"
+	_ "mayfly/test/drill" // its flags
 )
 
 // A compaction does not rest while it delays a checkpoint.
 func TestNoRestsWhileTheJournalWaits(t *testing.T) {
+	t.Parallel()
 	e := open(t)
 	e.Options.Pace = 1 << 20
 	start := time.Now()
@@ -28,6 +30,7 @@ func TestNoRestsWhileTheJournalWaits(t *testing.T) {
 
 // A compaction that begins is under way at every moment: a client that waits for its end does not stop waiting.
 func TestCompactionIsUnderWay(t *testing.T) {
+	t.Parallel()
 	var state compactionState
 	var asked, begun atomic.Int64
 	var other sync.WaitGroup

@@ -18,12 +18,14 @@ import (
 	"mayfly/keyspace/reserve"
 	"mayfly/keyspace/scrub"
 	"mayfly/keyspace/store"
+	"mayfly/vfs"
 
 	"github.com/rs/zerolog"
 )
 
 // Options configure an engine.
 type Options struct {
+	FS         vfs.FS
 	Dir        string // the data folder
 	Partitions int    // of a folder that is made
 	Policy     journal.Policy
@@ -33,6 +35,8 @@ type Options struct {
 	Now        func() int64    // reads the clock, in ms
 	Tick       func()          // called each second by Run
 	Stop       <-chan struct{} // closed to end what runs in the background
+
+	Preallocate int64 // see [journal.Options]
 
 	Role *replica.Role // of a node of a cluster; nil: there is none
 	Next func() uint32 // all containers have lesser numbers; needed with a role

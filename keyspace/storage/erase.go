@@ -82,7 +82,7 @@ func (e *Engine) watchWaste() {
 		if rule.Within > 0 {
 			repairs = now - rule.Within.Milliseconds()
 		}
-		if err := datadir.RemoveAside(e.Options.Dir, now-rule.EndAge().Milliseconds(), repairs, e.Options.Log); err != nil {
+		if err := datadir.RemoveAside(e.Options.FS, e.Options.Dir, now-rule.EndAge().Milliseconds(), repairs, e.Options.Log); err != nil {
 			e.Options.Log.Error().Err(err).Msg("cannot remove files that were kept aside")
 		}
 	}

@@ -45,7 +45,7 @@ func (e *Engine) fits() error {
 	if !e.Disk.Full() {
 		return nil
 	}
-	free, err := aof.FreeDisk(e.Options.Dir)
+	free, _, err := e.Options.FS.Room(e.Options.Dir)
 	if err != nil {
 		return nil // the checkpoint finds out
 	}

@@ -36,7 +36,7 @@ func Open(opt Options) (_ *Engine, err error) {
 	e := &Engine{Options: opt, wake: make(chan struct{}, 1), full: make(chan struct{}, 1)}
 	e.Scrub = scrub.New(scrub.Options{Folder: scrubFolder{e}, Log: opt.Log, Now: opt.Now, Stop: opt.Stop})
 	e.SetCompaction(store.DefaultCompaction)
-	if e.folder, err = datadir.Open(opt.Dir, opt.Partitions, opt.Log); err != nil {
+	if e.folder, err = datadir.Open(opt.FS, opt.Dir, opt.Partitions, opt.Log); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -46,10 +46,10 @@ func Open(opt Options) (_ *Engine, err error) {
 	}()
 	e.seed, e.seedKept = e.folder.ReadSeed()
 	e.items = make([]*store.Store, e.folder.Partitions)
-	if e.Disk, err = reserve.NewGuard(opt.Dir, opt.Reserve, opt.Log, e.Wake); err != nil {
+	if e.Disk, err = reserve.NewGuard(opt.FS, opt.Dir, opt.Reserve, opt.Log, e.Wake); err != nil {
 		return nil, err
 	}
-	e.manifest, err = fileset.ReadManifest(opt.Dir)
+	e.manifest, err = fileset.ReadManifest(opt.FS, opt.Dir)
 	return e, err
 }
 
@@ -75,7 +75,7 @@ func (e *Engine) Load(partitions []Partition, m Memory, l Loader) (latest []Late
 		return nil, err
 	}
 	e.finished, e.lastLSN, err = journal.Replay(journal.ReplayOptions{
-		Dir: e.Options.Dir, Log: e.Options.Log, Now: begin, Check: e.manifest.CheckJournal,
+		FS: e.Options.FS, Dir: e.Options.Dir, Log: e.Options.Log, Now: begin, Check: e.manifest.CheckJournal,
 		Visit: func(o aof.Op) error { return e.replay(l, parts, o) },
 	})
 	for _, p := range parts {
@@ -91,7 +91,7 @@ func (e *Engine) Begin() (err error) {
 	}
 	m := e.manifest
 	e.Journal, err = journal.Open(journal.Options{
-		Dir: e.Options.Dir, Finished: e.finished, First: e.lastLSN + 1, Policy: e.Options.Policy, Log: e.Options.Log,
+		FS: e.Options.FS, Preallocate: e.Options.Preallocate, Dir: e.Options.Dir, Finished: e.finished, First: e.lastLSN + 1, Policy: e.Options.Policy, Log: e.Options.Log,
 		Full: func() { signal(e.full) }, Room: e.Disk, Replication: e.replication(),
 		Around: func(makeFile func() error) error { return e.Files.Begin(m, makeFile) },
 	})
@@ -113,7 +113,7 @@ func (e *Engine) Begin() (err error) {
 // openStore opens a store and compares it with the manifest.
 func (e *Engine) openStore(path string, visit func(aof.Op) error) (*store.Store, error) {
 	check := func(mark uint32, end int64) (int64, error) { return e.manifest.CheckStore(path, mark, end) }
-	return store.Open(path, store.Options{Log: e.Options.Log, Now: e.Options.Now(), Check: check, Visit: visit})
+	return store.Open(e.Options.FS, path, store.Options{Log: e.Options.Log, Now: e.Options.Now(), Check: check, Visit: visit})
 }
 
 func (e *Engine) loadCatalogue(l Loader) (err error) {

@@ -4,9 +4,9 @@ import (
 	"math"
 	"time"
 
-	"mayfly/keyspace/aof"
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/replica"
+	"mayfly/vfs"
 )
 
 // Refused is the LSN of a transaction that a follower has refused.
@@ -52,7 +52,7 @@ func (s Service) WaitUntil(lsn journal.LSN, until time.Duration, now bool) error
 	}
 	switch err := s.engine.Journal.WaitUntil(lsn, until, now); {
 	case err == nil:
-	case !aof.IsFull(err):
+	case !vfs.IsFull(err):
 		return s.ForClients(err)
 	case lsn > s.engine.Journal.Replicated():
 		return replica.ErrFull

@@ -2,13 +2,13 @@ package storage
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/replica"
+	"mayfly/vfs"
 )
 
 var errDropped = errors.New("the data folder is not in use any more")
@@ -28,22 +28,22 @@ func (e *Engine) Drop() error {
 }
 
 // ReadTail returns the place in a cluster's log of a folder that is not in use: zero if it has none. It writes nothing.
-func ReadTail(dir string) (tail replica.Tail, err error) {
+func ReadTail(fsys vfs.FS, dir string) (tail replica.Tail, err error) {
 	visit := func(o aof.Op) error {
 		_, err := tail.Read(o.Key, o.Rec, o.Del)
 		return err
 	}
-	err = readFile(filepath.Join(dir, datadir.CatalogueName), func(f *os.File, size int64) error {
+	err = readFile(fsys, filepath.Join(dir, datadir.CatalogueName), func(f vfs.File, size int64) error {
 		_, _, err := aof.Scan(f, f.Name(), size, aof.Store, &aof.Confirmed{Visit: visit})
 		return err
 	})
 	if err != nil {
 		return tail, err
 	}
-	files, err := journal.Files(dir)
+	files, err := journal.Files(fsys, dir)
 	last := journal.LSN(0)
 	for i, file := range files {
-		err = errors.Join(err, readFile(file.Path, func(f *os.File, size int64) error {
+		err = errors.Join(err, readFile(fsys, file.Path, func(f vfs.File, size int64) error {
 			_, _, _, err := journal.Scan(f, file.Path, size, i == len(files)-1, &last, visit)
 			return err
 		}))
@@ -52,8 +52,8 @@ func ReadTail(dir string) (tail replica.Tail, err error) {
 }
 
 // readFile calls read with a file and its size.
-func readFile(path string, read func(f *os.File, size int64) error) error {
-	f, err := os.Open(path)
+func readFile(fsys vfs.FS, path string, read func(f vfs.File, size int64) error) error {
+	f, err := fsys.Open(path)
 	if err != nil {
 		return err
 	}

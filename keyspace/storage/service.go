@@ -5,12 +5,12 @@ import (
 	"errors"
 	"time"
 
-	"mayfly/keyspace/aof"
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/replica"
 	"mayfly/keyspace/scrub"
 	"mayfly/keyspace/store"
+	"mayfly/vfs"
 )
 
 // Service is an engine as clients see it: what they may ask it for. Its errors do not have the path of the data folder. Safe
@@ -121,7 +121,7 @@ func (s Service) Writable() error {
 }
 
 // DiskFull reports whether writes are refused because the disk is full.
-func (s Service) DiskFull() bool { return s.engine.Disk.Full() || aof.IsFull(s.engine.Err()) }
+func (s Service) DiskFull() bool { return s.engine.Disk.Full() || vfs.IsFull(s.engine.Err()) }
 
 // Freeing returns the error because of which even transactions that free space are refused for now, or nil. On a full disk
 // only these are admitted: see package reserve.

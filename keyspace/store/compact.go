@@ -4,11 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"os"
+	"io/fs"
 	"path/filepath"
 
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/record"
+	"mayfly/vfs"
 )
 
 // TempSuffix ends the name of the new file of a running compaction. A start ignores and removes such a file.
@@ -35,7 +36,7 @@ func (s *Store) Compact(live LivenessFilter, pacer *Pacer, announce func(mark ui
 	if err := s.prepareCompaction(); err != nil {
 		return err
 	}
-	return s.exchange(announce, func(tmp string) (*os.File, aof.Seal, error) { return s.copyLive(tmp, live, pacer) })
+	return s.exchange(announce, func(tmp string) (vfs.File, aof.Seal, error) { return s.copyLive(tmp, live, pacer) })
 }
 
 // Rewrite replaces a file that is damaged. fill calls set for each item of the new file. Then it must bring the journal to
@@ -47,8 +48,8 @@ func (s *Store) Rewrite(announce func(mark uint32, end int64) error, fill func(s
 	if err := s.prepareCompaction(); err != nil {
 		return err
 	}
-	return s.exchange(announce, func(tmp string) (f *os.File, last aof.Seal, err error) {
-		if f, err = aof.CreateNew(tmp); err != nil {
+	return s.exchange(announce, func(tmp string) (f vfs.File, last aof.Seal, err error) {
+		if f, err = vfs.CreateNew(s.fs, tmp); err != nil {
 			return nil, last, err
 		}
 		to := checksumWriter{f: f}
@@ -67,34 +68,34 @@ func (s *Store) Rewrite(announce func(mark uint32, end int64) error, fill func(s
 }
 
 // exchange replaces the file by one that write makes under a temporary name, sealed and on disk.
-func (s *Store) exchange(announce func(mark uint32, end int64) error, write func(tmp string) (*os.File, aof.Seal, error)) error {
+func (s *Store) exchange(announce func(mark uint32, end int64) error, write func(tmp string) (vfs.File, aof.Seal, error)) error {
 	path, tmp := s.Path(), s.Path()+TempSuffix
 	f, last, err := write(tmp)
 	if err == nil && announce != nil {
 		err = announce(last.Mark, last.At+aof.SealSize)
 	}
 	if err == nil {
-		err = os.Rename(tmp, path)
+		err = s.fs.Rename(tmp, path)
 	}
 	if err != nil {
 		if f != nil {
-			err = errors.Join(err, f.Close(), os.Remove(tmp))
+			err = errors.Join(err, f.Close(), s.fs.Remove(tmp))
 		}
 		return err
 	}
 	s.replace(f, last)
-	if err := aof.SyncDir(filepath.Dir(path)); err != nil {
+	if err := vfs.SyncDir(s.fs, filepath.Dir(path)); err != nil {
 		s.broken = fmt.Errorf("compacting %s: %w", path, err)
 	}
 	return s.broken
 }
 
 // replace switches to the new file, which ends with this seal.
-func (s *Store) replace(f *os.File, last aof.Seal) {
+func (s *Store) replace(f vfs.File, last aof.Seal) {
 	s.file.Close() // it is on disk
 	s.sealed = last.At + aof.SealSize
 	s.onDisk = s.sealed
-	s.file = aof.NewFile(f, s.file.Path(), s.sealed)
+	s.file = aof.NewFile(s.fs, f, s.file.Path(), s.sealed)
 	s.mark, s.sum, s.synced = last.Mark, 0, true
 	s.bytes.Store(s.sealed)
 	s.live.Store(last.At)
@@ -102,7 +103,7 @@ func (s *Store) replace(f *os.File, last aof.Seal) {
 }
 
 // copyLive makes a file of the live items, sealed and on disk.
-func (s *Store) copyLive(path string, live LivenessFilter, pacer *Pacer) (f *os.File, last aof.Seal, err error) {
+func (s *Store) copyLive(path string, live LivenessFilter, pacer *Pacer) (f vfs.File, last aof.Seal, err error) {
 	c := copier{live: live, pacer: pacer, candidates: make([]Candidate, 0, maxCandidates)}
 	if live == nil {
 		set := liveSet{pacer: pacer, at: make(map[string]int64)}
@@ -111,7 +112,7 @@ func (s *Store) copyLive(path string, live LivenessFilter, pacer *Pacer) (f *os.
 		}
 		c.live = &set
 	}
-	if f, err = aof.CreateNew(path); err != nil {
+	if f, err = vfs.CreateNew(s.fs, path); err != nil {
 		return nil, last, err
 	}
 	c.to.f = f
@@ -214,7 +215,7 @@ func (l *liveSet) Settle() error { return nil }
 
 // checksumWriter writes sets to a file and computes their checksum.
 type checksumWriter struct {
-	f    *os.File
+	f    vfs.File
 	buf  []byte
 	at   int64 // end of the file in bytes
 	sum  uint32
@@ -225,7 +226,7 @@ type checksumWriter struct {
 // begin writes the first seal of the file, which covers nothing.
 func (w *checksumWriter) begin() error {
 	w.mark = aof.NewMark()
-	n, err := aof.WriteAt(w.f, aof.FirstSeal(w.mark).Append(nil), 0)
+	n, err := w.f.WriteAt(aof.FirstSeal(w.mark).Append(nil), 0)
 	w.at, w.from = int64(n), int64(n)
 	return err
 }
@@ -245,7 +246,7 @@ func (w *checksumWriter) set(o aof.Op) error {
 
 // flush writes the buffer.
 func (w *checksumWriter) flush() error {
-	n, err := aof.WriteAt(w.f, w.buf, w.at)
+	n, err := w.f.WriteAt(w.buf, w.at)
 	w.sum = crc32.Update(w.sum, record.Castagnoli, w.buf[:n])
 	w.at += int64(n)
 	w.buf = w.buf[:0]
@@ -261,10 +262,10 @@ func (w *checksumWriter) finish(lsn uint64) (last aof.Seal, err error) {
 		w.mark = aof.NewMark()
 	}
 	last = aof.Seal{Mark: w.mark, From: w.from, At: w.at, Sum: w.sum, LSN: lsn, OnDisk: w.at}
-	if _, err := aof.WriteAt(w.f, last.Append(nil), last.At); err != nil {
+	if _, err := w.f.WriteAt(last.Append(nil), last.At); err != nil {
 		return last, err
 	}
-	return last, aof.Fsync(w.f)
+	return last, w.f.Sync()
 }
 
 // spare is the room in bytes that a compaction leaves at least for other writes. One that gives back much more than it
@@ -282,10 +283,10 @@ func (s *Store) compactionRoom() int64 { return s.Live() + s.Live()/8 + s.spare(
 // prepareCompaction removes the remains of a failed compaction, and refuses if the disk may be too small for a
 // second copy.
 func (s *Store) prepareCompaction() error {
-	if err := os.Remove(s.Path() + TempSuffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := s.fs.Remove(s.Path() + TempSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	free, err := aof.FreeDisk(filepath.Dir(s.Path()))
+	free, _, err := s.fs.Room(filepath.Dir(s.Path()))
 	if err != nil {
 		return err
 	}

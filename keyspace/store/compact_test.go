@@ -5,20 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/record"
+	"mayfly/test/drill"
+	"mayfly/vfs"
+	"mayfly/vfs/vfstest"
 )
 
 // wastefulStore returns a store with mostly overwritten and deleted items, and its live ones.
-func wastefulStore(t *testing.T, path string) (*Store, map[string]string) {
+func wastefulStore(t *testing.T, disk vfs.FS) (*Store, map[string]string) {
 	t.Helper()
-	s, err := open(path)
+	s, err := open(disk)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,9 +53,9 @@ func contents(t *testing.T, s *Store) map[string]string {
 }
 
 // reopenedContents opens a store as the next process does. It closes nothing.
-func reopenedContents(t *testing.T, path string) map[string]string {
+func reopenedContents(t *testing.T, disk vfs.FS) map[string]string {
 	t.Helper()
-	s, err := open(path)
+	s, err := open(disk)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,15 +63,16 @@ func reopenedContents(t *testing.T, path string) map[string]string {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*.db.*")); len(left) > 0 {
-		t.Errorf("%s is left behind", left)
+	if left, err := disk.ReadDir(vfstest.Dir); err != nil || len(left) != 1 {
+		t.Errorf("%v is left behind, %v", left, err)
 	}
 	return found
 }
 
 func TestCompactKeepsLiveItems(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "partition-000.db")
-	s, live := wastefulStore(t, path)
+	t.Parallel()
+	disk := vfstest.New()
+	s, live := wastefulStore(t, disk)
 	before := s.Size()
 	for range 2 { // the second finds nothing to do and does no harm
 		if err := s.Compact(nil, nil, nil); err != nil {
@@ -92,15 +94,16 @@ func TestCompactKeepsLiveItems(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if !maps.Equal(reopenedContents(t, path), live) {
+	if !maps.Equal(reopenedContents(t, disk), live) {
 		t.Fatal("the live items are not those that are read again")
 	}
 }
 
 // A store without live items is distinguished from one that has lost everything.
 func TestCompactAnEmptyStore(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "partition-000.db")
-	s, live := wastefulStore(t, path)
+	t.Parallel()
+	disk := vfstest.New()
+	s, live := wastefulStore(t, disk)
 	var ops []aof.Op
 	for key := range live {
 		ops = append(ops, aoftest.Del(key))
@@ -114,70 +117,60 @@ func TestCompactAnEmptyStore(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if found := reopenedContents(t, path); len(found) > 0 {
+	if found := reopenedContents(t, disk); len(found) > 0 {
 		t.Errorf("there is %v", found)
 	}
 }
 
-// copyFolder copies files as a power cut leaves them if all writes have reached the disk.
-func copyFolder(t *testing.T, from, to string) {
-	t.Helper()
-	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+// TestCompactSurvivesACrashAnywhere opens what a power cut leaves at every fsync of a compaction, and after it.
+func TestCompactSurvivesACrashAnywhere(t *testing.T) {
+	t.Parallel()
+	disk := vfstest.NewMemory()
+	if err := disk.Mkdir(vfstest.Dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// TestCompactSurvivesACrashAnywhere opens the folder as it stood at every fsync of a compaction. Before
-// that it opens it with the new file emptied, as a power cut may leave a file that was not forced to disk.
-func TestCompactSurvivesACrashAnywhere(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "partition-000.db")
-	var snapshots []string
-	snapshot := func() {
-		to := t.TempDir()
-		copyFolder(t, dir, to)
-		snapshots = append(snapshots, to)
-	}
-	compacting := false
-	aoftest.ReplaceDisk(t, nil, func(f *os.File) error {
-		if compacting && f.Name() == path+TempSuffix {
-			snapshot()
+	compacting, cuts, r := false, 0, drill.Rand(t)
+	var s *Store
+	var live map[string]string
+	cut := func(d vfstest.Disk, synced string) {
+		cuts++
+		for i, left := range []*vfstest.Memory{d.Least(), d.Some(r), d.Some(r), d.All(), d.Clone()} {
+			if !maps.Equal(reopenedContents(t, left), live) {
+				t.Errorf("at the fsync of %s, image %d: items are lost", synced, i)
+			}
 		}
-		return f.Sync()
-	})
-	s, live := wastefulStore(t, path)
+	}
+	disk.BeforeSync = func(d vfstest.Disk, path string) error {
+		if compacting {
+			cut(d, path)
+		}
+		return nil
+	}
+	s, live = wastefulStore(t, disk)
+	if err := errors.Join(vfs.SyncDir(disk, "/"), vfs.SyncDir(disk, vfstest.Dir)); err != nil {
+		t.Fatal(err)
+	}
 	compacting = true
 	if err := s.Compact(nil, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	snapshot()
-	if len(snapshots) != 2 {
-		t.Fatalf("%d snapshots: the new file is not forced to disk", len(snapshots)-1)
+	disk.Look(func(d vfstest.Disk) { cut(d, "nothing") })
+	if cuts != 3 {
+		t.Fatalf("%d cuts: the new file, or its name, is not forced to disk", cuts)
 	}
-	emptied := t.TempDir()
-	copyFolder(t, snapshots[0], emptied)
-	if err := os.Truncate(filepath.Join(emptied, "partition-000.db"+TempSuffix), 0); err != nil {
-		t.Fatal(err)
-	}
-	for i, at := range append(snapshots, emptied) {
-		if !maps.Equal(reopenedContents(t, filepath.Join(at, "partition-000.db")), live) {
-			t.Errorf("snapshot %d: items are lost", i)
-		}
-	}
-	s.Close()
 }
 
 func TestCompactThatFails(t *testing.T) {
-	for name, fail := range map[string]func(d *aoftest.Disk, now bool){
-		"while writing":                     func(d *aoftest.Disk, now bool) { d.FailWrites.Store(now) },
-		"when forcing the new file to disk": func(d *aoftest.Disk, now bool) { d.FailSyncs.Store(now) },
+	t.Parallel()
+	for name, fail := range map[string]func(d *vfstest.Faulty, now bool){
+		"while writing":                     func(d *vfstest.Faulty, now bool) { d.FailWrites.Store(now) },
+		"when forcing the new file to disk": func(d *vfstest.Faulty, now bool) { d.FailSyncs.Store(now) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "partition-000.db")
-			disk := aoftest.NewDisk(t)
-			s, live := wastefulStore(t, path)
+			disk := vfstest.New()
+			s, live := wastefulStore(t, disk)
 			fail(disk, true)
-			if err := s.Compact(nil, nil, nil); !errors.Is(err, aoftest.ErrDisk) {
+			if err := s.Compact(nil, nil, nil); !errors.Is(err, vfstest.ErrDisk) {
 				t.Fatalf("the failure is reported as %v", err)
 			}
 			fail(disk, false)
@@ -187,7 +180,7 @@ func TestCompactThatFails(t *testing.T) {
 			}
 			live["1:new"] = rec
 			s.Close()
-			if !maps.Equal(reopenedContents(t, path), live) {
+			if !maps.Equal(reopenedContents(t, disk), live) {
 				t.Fatal("items are lost")
 			}
 		})
@@ -196,26 +189,23 @@ func TestCompactThatFails(t *testing.T) {
 
 // A store that was damaged after it was opened is not compacted.
 func TestCompactRefusesDamage(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "partition-000.db")
-	s, _ := wastefulStore(t, path)
-	content := aoftest.Read(t, path)
+	t.Parallel()
+	disk := vfstest.New()
+	s, _ := wastefulStore(t, disk)
+	content := vfstest.Read(t, disk, path)
 	for _, at := range []int{len(content) / 3, len(content) - int(aof.SealSize) - 5} {
 		spoilt := bytes.Clone(content)
 		spoilt[at] ^= 1
-		if err := os.WriteFile(path, spoilt, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		vfstest.Write(t, disk, path, spoilt)
 		var damage *aof.DamageError
 		if err := s.Compact(nil, nil, nil); !errors.As(err, &damage) || damage.From > int64(at) || damage.To <= int64(at) {
 			t.Errorf("byte %d is wrong, and the compaction says %v", at, err)
 		}
-		if !bytes.Equal(aoftest.Read(t, path), spoilt) || s.Broken() != nil {
+		if !bytes.Equal(vfstest.Read(t, disk, path), spoilt) || s.Broken() != nil {
 			t.Errorf("byte %d is wrong, and the compaction changes the file", at)
 		}
 	}
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	vfstest.Write(t, disk, path, content)
 	if err := errors.Join(s.Compact(nil, nil, nil), s.Close()); err != nil {
 		t.Error(err)
 	}
@@ -223,26 +213,23 @@ func TestCompactRefusesDamage(t *testing.T) {
 
 // Nor is one whose end is missing or zeros: a start may take that for an end that was never confirmed.
 func TestCompactRefusesAFileWithoutItsEnd(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "partition-000.db")
-	s, _ := wastefulStore(t, path)
-	content := aoftest.Read(t, path)
+	t.Parallel()
+	disk := vfstest.New()
+	s, _ := wastefulStore(t, disk)
+	content := vfstest.Read(t, disk, path)
 	zeros := bytes.Clone(content)
 	clear(zeros[len(zeros)-4096:])
 	for name, spoilt := range map[string][]byte{"zeros": zeros, "cut": content[:len(content)-4000]} {
-		if err := os.WriteFile(path, spoilt, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		vfstest.Write(t, disk, path, spoilt)
 		var damage *aof.DamageError
 		if err := s.Compact(nil, nil, nil); !errors.As(err, &damage) || damage.To != int64(len(content)) {
 			t.Errorf("%s: the compaction says %v", name, err)
 		}
-		if !bytes.Equal(aoftest.Read(t, path), spoilt) || s.Broken() != nil {
+		if !bytes.Equal(vfstest.Read(t, disk, path), spoilt) || s.Broken() != nil {
 			t.Errorf("%s: the compaction changes the file", name)
 		}
 	}
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	vfstest.Write(t, disk, path, content)
 	if err := errors.Join(s.Compact(nil, nil, nil), s.Close()); err != nil {
 		t.Error(err)
 	}
@@ -250,18 +237,21 @@ func TestCompactRefusesAFileWithoutItsEnd(t *testing.T) {
 
 // When the old file may come back, the store must not be used: changes appended to the new one would be lost.
 func TestCompactThatFailsAtItsEnd(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "partition-000.db")
-	s, live := wastefulStore(t, path)
-	real, folders := aof.Fsync, 0
-	aof.Fsync = func(f *os.File) error {
-		if fi, err := f.Stat(); err == nil && fi.IsDir() {
+	t.Parallel()
+	disk := vfstest.New()
+	s, live := wastefulStore(t, disk)
+	var compacting bool
+	folders := 0
+	disk.OnSync = func(f vfs.File) error {
+		if compacting && f.Name() == vfstest.Dir {
 			folders++
-			return errors.New("the disk says no")
+			return vfstest.ErrDisk
 		}
-		return real(f)
+		return nil
 	}
+	compacting = true
 	err := s.Compact(nil, nil, nil)
-	aof.Fsync = real
+	compacting = false
 	if err == nil || folders != 1 {
 		t.Fatalf("after %d times of forcing the folder to disk: %v", folders, err)
 	}
@@ -269,15 +259,16 @@ func TestCompactThatFailsAtItsEnd(t *testing.T) {
 		t.Error("the store is still used")
 	}
 	s.Close()
-	if !maps.Equal(reopenedContents(t, path), live) {
+	if !maps.Equal(reopenedContents(t, disk), live) {
 		t.Error("items are lost")
 	}
 }
 
 // A compaction rests after reading a part of the file and after writing a part of the new one, until the rests end.
 func TestCompactionRests(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "partition-000.db")
-	s, live := wastefulStore(t, path)
+	t.Parallel()
+	disk := vfstest.New()
+	s, live := wastefulStore(t, disk)
 	var ops []aof.Op
 	for i := range 100 {
 		o := aoftest.Set(fmt.Sprintf("2:%06d", i), strings.Repeat("x", 20_000))
@@ -289,7 +280,7 @@ func TestCompactionRests(t *testing.T) {
 		n := 0
 		pacer := NewPacer(1<<40, nil, nil)
 		pacer.hurry = func() bool {
-			if _, err := os.Stat(path + TempSuffix); err == nil {
+			if _, err := disk.Stat(path + TempSuffix); err == nil {
 				writing += pacer.done
 			} else {
 				reading += pacer.done

@@ -4,10 +4,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/maphash"
-	"os"
 
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/record"
+	"mayfly/vfs"
 )
 
 // CopyOptions say what Copy copies.
@@ -22,12 +22,12 @@ type CopyOptions struct {
 
 // Copy makes a file of the live items of a store's file, sealed as a whole behind a first seal, and on disk: the last set
 // of each key that no delete follows. It returns the mark and the end of the new file. After an error the new file may be there in part.
-func Copy(to string, opt CopyOptions) (mark uint32, end int64, err error) {
+func Copy(fsys vfs.FS, to string, opt CopyOptions) (mark uint32, end int64, err error) {
 	last := lastSets{pacer: opt.Pacer, seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, at: make(map[hashedKey]int64)}
 	if err := opt.Scan(&last); err != nil {
 		return 0, 0, err
 	}
-	f, err := aof.CreateNew(to)
+	f, err := vfs.CreateNew(fsys, to)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -35,7 +35,7 @@ func Copy(to string, opt CopyOptions) (mark uint32, end int64, err error) {
 	return copyLast(f, &last, opt)
 }
 
-func copyLast(f *os.File, last *lastSets, opt CopyOptions) (mark uint32, end int64, err error) {
+func copyLast(f vfs.File, last *lastSets, opt CopyOptions) (mark uint32, end int64, err error) {
 	c := lastCopier{lastSets: last, opt: opt, to: checksumWriter{f: f}}
 	if err := errors.Join(c.to.begin(), opt.Scan(&c)); err != nil {
 		return 0, 0, err

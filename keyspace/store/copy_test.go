@@ -2,19 +2,21 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"maps"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/aof/aoftest"
+	"mayfly/vfs"
+	"mayfly/vfs/vfstest"
 )
 
-func copied(t *testing.T, s *Store, gone func(key, rec []byte) bool) (string, uint32, int64) {
+func copied(t *testing.T, s *Store, gone func(key, rec []byte) bool) (vfs.FS, uint32, int64) {
 	t.Helper()
-	to := filepath.Join(t.TempDir(), "copy.db")
-	mark, end, err := Copy(to, CopyOptions{Scan: s.scan, Gone: gone})
+	to := vfstest.New()
+	mark, end, err := Copy(to, path, CopyOptions{Scan: s.scan, Gone: gone})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,7 +24,8 @@ func copied(t *testing.T, s *Store, gone func(key, rec []byte) bool) (string, ui
 }
 
 func TestCopyHasWhatLives(t *testing.T) {
-	s, live := wastefulStore(t, filepath.Join(t.TempDir(), "partition-000.db"))
+	t.Parallel()
+	s, live := wastefulStore(t, vfstest.New())
 	defer s.Close()
 	// An item that is deleted and set again, and one that is there twice, as after a crash.
 	applied(t, s, aoftest.Del("1:id-1"), aoftest.Set("1:id-1", "again"), aoftest.Set("1:id-1", "again"))
@@ -34,17 +37,18 @@ func TestCopyHasWhatLives(t *testing.T) {
 	if got := reopenedContents(t, to); !maps.Equal(got, live) {
 		t.Errorf("%d items are copied, not %d, or others", len(got), len(live))
 	}
-	last, at, err := aof.Scan(strings.NewReader(string(aoftest.Read(t, to))), to, end, aof.Store, nil)
+	last, at, err := aof.Scan(strings.NewReader(string(vfstest.Read(t, to, path))), path, end, aof.Store, nil)
 	if err != nil || at != end || last.Mark != mark || last.LSN != s.LSN() {
 		t.Errorf("the copy ends at %d with %+v: %v", at, last, err)
 	}
-	if text := string(aoftest.Read(t, to)); strings.Count(text, "id-1\r\n") != 1 || strings.Contains(text, "del\r\n") {
+	if text := string(vfstest.Read(t, to, path)); strings.Count(text, "id-1\r\n") != 1 || strings.Contains(text, "del\r\n") {
 		t.Error("waste is copied")
 	}
 }
 
 func TestCopyLeavesOutWhatIsGone(t *testing.T) {
-	s, live := wastefulStore(t, filepath.Join(t.TempDir(), "partition-000.db"))
+	t.Parallel()
+	s, live := wastefulStore(t, vfstest.New())
 	defer s.Close()
 	to, _, _ := copied(t, s, func(key, rec []byte) bool {
 		if live[string(key)] != string(rec) {
@@ -59,7 +63,8 @@ func TestCopyLeavesOutWhatIsGone(t *testing.T) {
 }
 
 func TestCopyOfAnEmptyStore(t *testing.T) {
-	s, err := open(filepath.Join(t.TempDir(), "partition-000.db"))
+	t.Parallel()
+	s, err := open(vfstest.New())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,12 +75,13 @@ func TestCopyOfAnEmptyStore(t *testing.T) {
 }
 
 func TestCopyThatFails(t *testing.T) {
-	disk := aoftest.NewDisk(t)
-	s, _ := wastefulStore(t, filepath.Join(t.TempDir(), "partition-000.db"))
+	t.Parallel()
+	disk := vfstest.New()
+	s, _ := wastefulStore(t, disk)
 	defer s.Close()
-	for _, failing := range []func(now bool){disk.FailWrites.Store, disk.FailSyncs.Store} {
+	for i, failing := range []func(now bool){disk.FailWrites.Store, disk.FailSyncs.Store} {
 		failing(true)
-		if _, _, err := Copy(filepath.Join(t.TempDir(), "copy.db"), CopyOptions{Scan: s.scan}); !errors.Is(err, aoftest.ErrDisk) {
+		if _, _, err := Copy(disk, fmt.Sprint(path, ".copy", i), CopyOptions{Scan: s.scan}); !errors.Is(err, vfstest.ErrDisk) {
 			t.Errorf("it says %v", err)
 		}
 		failing(false)
@@ -83,8 +89,9 @@ func TestCopyThatFails(t *testing.T) {
 }
 
 func TestWasteSince(t *testing.T) {
-	s, _ := wastefulStore(t, filepath.Join(t.TempDir(), "partition-000.db"))
-	other, _ := wastefulStore(t, filepath.Join(t.TempDir(), "partition-001.db"))
+	t.Parallel()
+	s, _ := wastefulStore(t, vfstest.New())
+	other, _ := wastefulStore(t, vfstest.New())
 	defer s.Close()
 	defer other.Close()
 	both := []*Store{s, other}

@@ -7,6 +7,7 @@ import (
 )
 
 func TestRestsAreAsLongAsTheWork(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		stop := make(chan struct{})
 		p := NewPacer(1<<20, stop, nil)
@@ -30,6 +31,7 @@ func TestRestsAreAsLongAsTheWork(t *testing.T) {
 }
 
 func TestHurryEndsTheRests(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
 		p := NewPacer(1<<20, nil, func() bool { asked++; return asked == 2 })
@@ -45,6 +47,7 @@ func TestHurryEndsTheRests(t *testing.T) {
 
 // A compaction does not rest while there is too much waste.
 func TestTooMuchWasteIsExceeded(t *testing.T) {
+	t.Parallel()
 	when := Compaction{Percentage: 100, MinSize: 1000}
 	for _, test := range []struct {
 		live, size int64

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"mayfly/keyspace/aof"
+	"mayfly/vfs"
 )
 
 // ApplyInLittleRoom is Apply on a full disk. It compacts the store first if that makes room: the deletes of many items take
@@ -29,7 +30,7 @@ func (s *Store) ApplyInLittleRoom(ops []aof.Op, compact func() error) (left []ao
 		compactFirst()
 	}
 	err = s.Apply(ops)
-	if aof.IsFull(err) && !tried {
+	if vfs.IsFull(err) && !tried {
 		if compactFirst(); compacted == nil {
 			err = s.Apply(ops)
 		}

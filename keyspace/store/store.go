@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io/fs"
 	"os"
 	"sync"
 	"sync/atomic"
 
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/record"
+	"mayfly/vfs"
 
 	"github.com/rs/zerolog"
 )
@@ -17,6 +19,7 @@ import (
 // Store is one file. Applied changes count once Sync has returned nil; until then the journal keeps them. One
 // goroutine at a time may use a store, but for Size, Live, Waste and WasteSince.
 type Store struct {
+	fs     vfs.FS
 	file   *aof.File
 	sealed int64  // bytes; end of the last seal
 	onDisk int64  // bytes; end of the last seal that is known to be on disk
@@ -41,9 +44,9 @@ var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // Create makes the file of an empty store: a seal that covers nothing. It distinguishes a new file from one that
 // has lost its content. It returns the mark of the file.
-func Create(path string) (mark uint32, err error) {
+func Create(fsys vfs.FS, path string) (mark uint32, err error) {
 	mark = aof.NewMark()
-	return mark, aof.WriteFile(path, aof.FirstSeal(mark).Append(nil))
+	return mark, vfs.WriteFile(fsys, path, aof.FirstSeal(mark).Append(nil))
 }
 
 // Options say how to open a store.
@@ -60,11 +63,11 @@ type Options struct {
 
 // Open opens a store. Confirmed bytes that are not known to be on disk are written anew ([aof.Rewrite]). An end that was
 // never confirmed is cut off and kept aside. Any other difference from what was written is an *aof.DamageError.
-func Open(path string, opt Options) (_ *Store, err error) {
-	if err := os.Remove(path + TempSuffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+func Open(fsys vfs.FS, path string, opt Options) (_ *Store, err error) {
+	if err := fsys.Remove(path + TempSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	f, err := fsys.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -93,11 +96,11 @@ func Open(path string, opt Options) (_ *Store, err error) {
 		return nil, err
 	}
 	if sealed < fi.Size() {
-		if err := aof.CutTail(f, sealed, fi.Size(), opt.Now, opt.Log); err != nil {
+		if err := aof.CutTail(fsys, f, sealed, fi.Size(), opt.Now, opt.Log); err != nil {
 			return nil, err
 		}
 	}
-	s := &Store{file: aof.NewFile(f, path, sealed), sealed: sealed, onDisk: sealed, mark: last.Mark, lsn: last.LSN}
+	s := &Store{fs: fsys, file: aof.NewFile(fsys, f, path, sealed), sealed: sealed, onDisk: sealed, mark: last.Mark, lsn: last.LSN}
 	s.bytes.Store(sealed)
 	return s, nil
 }
@@ -272,9 +275,9 @@ func Sizes(stores []*Store) (live, size int64) {
 func (s *Store) Close() error { return errors.Join(s.Sync(s.lsn), s.file.Close()) }
 
 // Fill writes the items of a store that [Create] has made, and returns its mark and end.
-func Fill(path string, ops []aof.Op) (mark uint32, end int64, err error) {
+func Fill(fsys vfs.FS, path string, ops []aof.Op) (mark uint32, end int64, err error) {
 	created := func(_ uint32, end int64) (int64, error) { return end, nil }
-	s, err := Open(path, Options{Log: zerolog.Nop(), Check: created})
+	s, err := Open(fsys, path, Options{Log: zerolog.Nop(), Check: created})
 	if err != nil {
 		return 0, 0, err
 	}

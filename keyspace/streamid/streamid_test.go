@@ -3,9 +3,12 @@ package streamid
 import (
 	"math"
 	"testing"
+
+	_ "mayfly/test/drill" // its flags
 )
 
 func TestParse(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		text string
 		want ID
@@ -47,6 +50,7 @@ func FuzzParse(f *testing.F) {
 }
 
 func TestNextAndPrev(t *testing.T) {
+	t.Parallel()
 	for _, id := range []ID{{}, {1, 5}, {1, math.MaxUint64}, {math.MaxUint64, 3}} {
 		next, ok := id.Next()
 		if prev, back := next.Prev(); !ok || !back || prev != id || !id.Less(next) {

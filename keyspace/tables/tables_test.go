@@ -9,6 +9,7 @@ import (
 	"mayfly/expiry/clock"
 	"mayfly/keyspace/indexing"
 	"mayfly/keyspace/record"
+	_ "mayfly/test/drill" // its flags
 )
 
 // container has tables in two partitions.
@@ -38,6 +39,7 @@ func (h *host) Left()                                        { h.left++ }
 
 // TestPlaces: a table is listed while it is attached and shown, and has a timer then if its container asks for one.
 func TestPlaces(t *testing.T) {
+	t.Parallel()
 	var s Set[*container]
 	h := new(host)
 	s.Init(h, expiry.NewPurge(1, clock.NewManual(1000), func(int, int) []expiry.Pool { return nil }), 2)
@@ -72,6 +74,7 @@ func TestPlaces(t *testing.T) {
 
 // TestKeptStats: figures of the dead that stay are exact on demand, and for another policy; else they may be old.
 func TestKeptStats(t *testing.T) {
+	t.Parallel()
 	var s Set[*container]
 	s.Init(new(host), expiry.NewPurge(1, clock.NewManual(1000), func(int, int) []expiry.Pool { return nil }), 1)
 	p := NewPartition[*container](0)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"mayfly/keyspace/record"
+	_ "mayfly/test/drill" // its flags
 )
 
 type container struct {
@@ -16,6 +17,7 @@ func (c *container) Name() string         { return c.name }
 func (c *container) Aside() *record.Aside { return &c.aside }
 
 func TestAsides(t *testing.T) {
+	t.Parallel()
 	var all Asides[*container]
 	first := &container{"a", record.Aside{Order: 1, Until: 10}}
 	second := &container{"a", record.Aside{Order: 2, Until: 20}}
@@ -45,6 +47,7 @@ func TestAsides(t *testing.T) {
 }
 
 func TestHorizon(t *testing.T) {
+	t.Parallel()
 	var h Horizon
 	if h.End(5) != 0 || h.Any() || h.Open(0) {
 		t.Error("the zero value has windows")

@@ -52,6 +52,7 @@ func twice() Stack[string] {
 }
 
 func TestWindows(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		s    Stack[string]
 		now  int64
@@ -77,6 +78,7 @@ func TestWindows(t *testing.T) {
 }
 
 func TestLimit(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		until   int64
 		want    string
@@ -109,6 +111,7 @@ func TestLimit(t *testing.T) {
 // TestOpen: of MostWindows windows the oldest ends before another opens, be it a rule of what is set aside, or a flush. The
 // listed container's history says so too.
 func TestOpen(t *testing.T) {
+	t.Parallel()
 	s := twice()
 	rules := []string{"set 10 until 100", "flushed until 110"}
 	for i := range expiry.MostWindows - 2 {
@@ -142,6 +145,7 @@ func TestOpen(t *testing.T) {
 }
 
 func TestFlushIn(t *testing.T) {
+	t.Parallel()
 	s := twice()
 	undone := slices.Clone(s[1].History)
 	undone[2].Undone = true
@@ -161,6 +165,7 @@ func TestFlushIn(t *testing.T) {
 }
 
 func TestTarget(t *testing.T) {
+	t.Parallel()
 	rule := Window[string]{Layer: &Layer[string]{}, Rule: true}
 	flushed := Window[string]{Layer: &Layer[string]{Aside: aside(expiry.Flushed, 1)}}
 	dropped := Window[string]{Layer: &Layer[string]{Aside: aside(expiry.Dropped, 1)}}

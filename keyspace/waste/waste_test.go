@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"mayfly/keyspace/record"
+	_ "mayfly/test/drill" // its flags
 )
 
 func TestAge(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		rule  Rule
 		bytes int64
@@ -32,6 +34,7 @@ func TestAge(t *testing.T) {
 
 // Compactions by age rewrite at most bytesPerSecond on average, however large the stores are, up to the longest age.
 func TestCompactionsByAgeAreBounded(t *testing.T) {
+	t.Parallel()
 	for bytes := int64(1); bytes < bytesPerSecond*int64(maxAge/time.Second); bytes = bytes*3 + 1 {
 		age, _ := Rule{}.Age(bytes)
 		if rate := bytes / int64(age/time.Second); rate > bytesPerSecond {
@@ -41,6 +44,7 @@ func TestCompactionsByAgeAreBounded(t *testing.T) {
 }
 
 func TestLateAndOverdue(t *testing.T) {
+	t.Parallel()
 	r := Rule{Within: time.Hour}
 	if r.Late(45*time.Minute) || !r.Late(46*time.Minute) || (Rule{}).Late(1000*time.Hour) {
 		t.Error("late is wrong")
@@ -58,6 +62,7 @@ func TestLateAndOverdue(t *testing.T) {
 }
 
 func TestMomentsRoundTrip(t *testing.T) {
+	t.Parallel()
 	for _, m := range []Moments{{}, {"catalogue.db": 1, "partition-003.db": 1_700_000_000_000}} {
 		rec := string(m.Append(nil, 5))
 		it, _, err := record.Decode(record.WasteKey, rec)

@@ -3,6 +3,7 @@ package watch
 import "testing"
 
 func TestLists(t *testing.T) {
+	t.Parallel()
 	var l Lists[int]
 	var a, b Mark
 	if !l.Empty() || len(l.Of(1, "k")) > 0 {

@@ -9,6 +9,7 @@ import (
 // TestEnd: every key of a set is removed, with its mark, before End returns; those of a large set when the background is
 // done. Too many large ones at a time are as small ones.
 func TestEnd(t *testing.T) {
+	t.Parallel()
 	var w Watcher[int, string]
 	if w.Set() != nil || w.Reset() != nil || w.IDs() != nil {
 		t.Error("the zero value watches something")

@@ -26,9 +26,9 @@ var (
 	errCursor        = errors.New(`invalid cursor: legal are "0" and what the page before returned`)
 )
 
-// ParseCursor reads a cursor of a query. "0" and "" are the first page.
+// ParseCursor reads a cursor of a query. "0" is the first page.
 func ParseCursor(q *query.Query, text string) (Cursor, error) {
-	if text == "" || text == "0" {
+	if text == "0" {
 		return Cursor{Offset: q.Offset(), Limit: q.Limit()}, nil
 	}
 	data, err := base64.RawURLEncoding.DecodeString(text)

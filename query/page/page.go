@@ -113,11 +113,11 @@ func (p *Page) keep() int64 {
 // Add examines a document, and adds its row if the query selects it. It returns false if the page is
 // full. The document need not stay.
 func (p *Page) Add(doc *query.Document) (more bool, err error) {
-	if p.limit == 0 {
-		return false, nil
-	}
 	e := p.e
 	e.Load(doc)
+	if p.limit == 0 { // LIMIT 0 or TOP 0
+		return false, nil
+	}
 	if !e.Match() {
 		return true, e.Err()
 	}

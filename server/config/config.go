@@ -144,6 +144,15 @@ func lookUpOption(name string) *Option {
 	return nil
 }
 
+// Listening records the ports that the server got where an option says auto.
+func (c *Config) Listening(port, tlsPort int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next := *c.current.Load()
+	next.Port, next.TLSPort = port, tlsPort
+	c.current.Store(&next)
+}
+
 // PasswordSet reports whether clients must give a password.
 func (c *Config) PasswordSet() bool { return c.current.Load().RequirePass != "" }
 

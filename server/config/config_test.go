@@ -84,7 +84,7 @@ func TestEveryOptionEverywhere(t *testing.T) {
 		"requirepass": `it's "quoted" \x41`, "protected-mode": "no", "maxclients": "5", "io-threads": "0", "timeout": "60", "tcp-keepalive": "0", "tcp-backlog": "1",
 		"max-value-size": "2048", "max-containers": "7", "undo-window": "60", "query-budget": "500", "scripts": "no", "lua-time-limit": "100", "busy-reply-threshold": "100", "dir": "/tmp/elsewhere", "partitions": "256", "appendfsync": "always", "active-expire-effort": "10", "disk-reserve": "1048576",
 		"maxmemory": "1000000000", "maxmemory-policy": "volatile-ttl", "maxmemory-samples": "7", "lfu-log-factor": "0", "lfu-decay-time": "60", "maxmemory-clients": "5000000", "auto-compact-percentage": "0", "auto-compact-min-size": "1048576", "scrub-interval": "3600", "erase-within": "600",
-		"loglevel": "debug", "log-format": "json", "logfile": "/tmp/log", "pidfile": "/tmp/pid", "supervised": "systemd",
+		"loglevel": "debug", "log-format": "json", "logfile": "/tmp/log", "pidfile": "/tmp/pid", "port-file": "/tmp/port", "supervised": "systemd",
 		"slowlog-log-slower-than": "-1", "slowlog-max-len": "0", "latency-monitor-threshold": "100", "latency-tracking": "no", "latency-tracking-info-percentiles": "0 99.99 100",
 		"metrics-addr": "localhost:9121", "metrics-pprof": "yes", "metrics-hosts": "db db.example.org",
 		"web-addr": "[::1]:8379", "web-hosts": "db db.example.org", "web-readonly": "yes",

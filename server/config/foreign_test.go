@@ -63,7 +63,7 @@ func TestAllMistakesAtOnce(t *testing.T) {
 	}
 	want := []string{
 		`illegal argument "-x" on the command line`,
-		`option port on the command line has the illegal value "70000"; legal: 0 to 65535`,
+		`option port on the command line has the illegal value "70000"; legal: auto, 0 to 65535`,
 		"option dir on the command line has no value",
 		`option maxclients in the environment variable MAYFLY_MAXCLIENTS has the illegal value "0"`,
 		`unknown option "timeot" with value "5" in the environment variable MAYFLY_TIMEOT`,

@@ -35,7 +35,7 @@ type Option struct {
 type Settings struct {
 	ConfigFile string // path; empty if there is none
 
-	Port           int      // 0: do not listen
+	Port           int      // 0: do not listen; -1: auto, until the server listens
 	Bind           []string // addresses; a leading - means that one may fail
 	UnixSocket     string   // path; empty: none
 	UnixSocketPerm uint32   // 0: as the umask says
@@ -48,7 +48,7 @@ type Settings struct {
 
 	IOThreads int // loops; 0: a goroutine for each connection, -1: chosen by the number of processors
 
-	TLSPort        int // 0: do not listen
+	TLSPort        int // as Port
 	TLSCertFile    string
 	TLSKeyFile     string
 	TLSCACertFile  string
@@ -106,9 +106,12 @@ type Settings struct {
 	LogFile   string // path; empty: standard error
 
 	PidFile    string // path; empty: none
+	PortFile   string // path; empty: none
 	Supervised Supervision
 
 	Cluster ClusterSettings
+
+	portIsAuto, tlsPortIsAuto bool // what the options say; Port and TLSPort are what the server got
 }
 
 // ClientMemoryLimit is maxmemory-clients in bytes; 0: no limit. As in Redis, a share of maxmemory is no limit
@@ -173,8 +176,8 @@ var Options = []Option{
 	{Name: "config", Doc: "path of a config file in the syntax of redis.conf; also as the first argument",
 		in: func(s *Settings) value { return asIs.of(&s.ConfigFile) }},
 
-	{Name: "port", Default: "6379", Mutable: true, Doc: "TCP port to listen on; 0 for none",
-		in: func(s *Settings) value { return count(0, math.MaxUint16).of(&s.Port) }},
+	{Name: "port", Default: "6379", Mutable: true, Doc: "TCP port to listen on; 0 for none, auto for a free one",
+		in: func(s *Settings) value { return port{&s.Port, &s.portIsAuto} }},
 	{Name: "bind", Default: "127.0.0.1 -::1", Unit: "addresses", Mutable: true, Many: true,
 		Doc: "addresses to listen on, * and ::* for all; an address after - may be missing from the machine",
 		in:  func(s *Settings) value { return words(16).of(&s.Bind) }},
@@ -182,8 +185,8 @@ var Options = []Option{
 		in: func(s *Settings) value { return asIs.of(&s.UnixSocket) }},
 	{Name: "unixsocketperm", Default: "0", Unit: "octal", Doc: "permissions of the Unix socket; 0 for the owner's only",
 		in: func(s *Settings) value { return fileMode.of(&s.UnixSocketPerm) }},
-	{Name: "tls-port", Default: "0", Mutable: true, Doc: "TCP port to listen on with TLS; 0 for none",
-		in: func(s *Settings) value { return count(0, math.MaxUint16).of(&s.TLSPort) }},
+	{Name: "tls-port", Default: "0", Mutable: true, Doc: "TCP port to listen on with TLS; 0 for none, auto for a free one",
+		in: func(s *Settings) value { return port{&s.TLSPort, &s.tlsPortIsAuto} }},
 	{Name: "tls-cert-file", Mutable: true, Reread: true, Doc: "certificate of the server, PEM",
 		in: func(s *Settings) value { return asIs.of(&s.TLSCertFile) }},
 	{Name: "tls-key-file", Mutable: true, Reread: true, Doc: "its private key, PEM",
@@ -332,6 +335,8 @@ var Options = []Option{
 		in: func(s *Settings) value { return asIs.of(&s.LogFile) }},
 	{Name: "pidfile", Doc: "file that holds the process id while the server runs; none if empty",
 		in: func(s *Settings) value { return asIs.of(&s.PidFile) }},
+	{Name: "port-file", Doc: "file that holds the port while the server listens, and tls-port on a line of its own; none if empty",
+		in: func(s *Settings) value { return asIs.of(&s.PortFile) }},
 	{Name: "supervised", Default: "no", Doc: "notify systemd when the server is ready; auto if systemd asks for it",
 		in: func(s *Settings) value { return supervisions.of(&s.Supervised) }},
 

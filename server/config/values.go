@@ -101,6 +101,25 @@ func within(n, min, max int64) error {
 
 const auto = "auto"
 
+// port is a TCP port, or auto: -1 until the server listens. isAuto remembers the word for the config file.
+type port struct {
+	number *int
+	isAuto *bool
+}
+
+var portNumber = automatic(math.MaxUint16)
+
+func (p port) Set(text string) error {
+	number, err := portNumber.parse(text)
+	if err == nil {
+		*p.number, *p.isAuto = number, number < 0
+	}
+	return err
+}
+
+func (p port) String() string { return portNumber.format(*p.number) }
+func (p port) legal() string  { return portNumber.values }
+
 // automatic is a number, or auto for -1: the server chooses.
 func automatic(max int64) kind[int] {
 	numbers := count(0, max)

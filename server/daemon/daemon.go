@@ -51,6 +51,28 @@ func NotifyReady(s *config.Settings, log zerolog.Logger) (remove func()) {
 	return remove
 }
 
+// WritePorts writes the port file, which a script that waits for it never reads half. It logs failures, which the server
+// survives. The function that it returns removes the file.
+func WritePorts(s *config.Settings, log zerolog.Logger) (remove func()) {
+	if s.PortFile == "" {
+		return func() {}
+	}
+	var text []byte
+	for _, port := range []int{s.Port, s.TLSPort} {
+		if port != 0 {
+			text = fmt.Appendln(text, port)
+		}
+	}
+	err := os.WriteFile(s.PortFile+".tmp", text, 0o644)
+	if err == nil {
+		err = os.Rename(s.PortFile+".tmp", s.PortFile)
+	}
+	if err != nil {
+		log.Warn().Err(err).Msg("cannot write the port file")
+	}
+	return func() { _ = os.Remove(s.PortFile) } // a file that is left behind does no harm
+}
+
 // NotifyStopping notifies systemd that the server begins to stop.
 func NotifyStopping(s *config.Settings, log zerolog.Logger) { Notify(s, log, "STOPPING=1") }
 

@@ -6,6 +6,7 @@ import (
 )
 
 func TestPoller(t *testing.T) {
+	t.Parallel()
 	p, err := NewPoller()
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 // TestCopyReply: a reply passes through as it is, in pieces, and nothing of what follows.
 func TestCopyReply(t *testing.T) {
+	t.Parallel()
 	const after = "+after\r\n"
 	for _, reply := range []string{
 		"+OK\r\n", "-ERR no\r\n", ":12\r\n", "$0\r\n\r\n", "$5\r\nhe\nlo\r\n", "$-1\r\n", "*-1\r\n", "*0\r\n", "_\r\n", ",1.5\r\n", "#t\r\n",
@@ -32,6 +33,7 @@ func TestCopyReply(t *testing.T) {
 
 // TestNoReply: what is no reply is an error.
 func TestNoReply(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{"OK\r\n", "$x\r\n", "$-2\r\n", "*99999999999\r\n", "\r\n", "+OK\n", "+", "$3\r\nab", "$9223372036854775807\r\n", "?1\r\n",
 		"+" + strings.Repeat("x", 40000) + "\r\n"} {
 		if err := copyReply(bufio.NewReaderSize(strings.NewReader(text), 2*mostLine), drop); err == nil {

@@ -10,6 +10,7 @@ import (
 
 // The heapKeeper releases memory once when a load has ended, and sets the collector by the live heap.
 func TestHeapKeeper(t *testing.T) {
+	t.Parallel()
 	const mb = 1 << 20
 	k := heapKeeper{percent: smallHeapGC}
 	now := heapFigures{live: 10 * mb, held: 15 * mb}
@@ -51,6 +52,7 @@ func TestHeapKeeper(t *testing.T) {
 
 // Memory of clients that have left is released, though no collection has found it.
 func TestHeapKeeperCountsClients(t *testing.T) {
+	t.Parallel()
 	const mb = 1 << 20
 	k := heapKeeper{percent: largeHeapGC, released: true, allocated: 2 << 30} // a release while they came
 	now := heapFigures{allocated: 2 << 30, live: 1100 * mb, held: 1110 * mb, clients: 1000 * mb, cycles: 7}
@@ -77,6 +79,7 @@ func TestHeapKeeperCountsClients(t *testing.T) {
 
 // The heapKeeper counts garbage of the keyspace, which the collector takes for live.
 func TestHeapKeeperCountsGarbage(t *testing.T) {
+	t.Parallel()
 	const mb = 1 << 20
 	now := heapFigures{live: 100 * mb, held: 110 * mb}
 	for _, tc := range []struct {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net"
 	"testing"
-	"time"
 )
 
 func check(t *testing.T, err error) {
@@ -14,8 +13,23 @@ func check(t *testing.T, err error) {
 	}
 }
 
+// announcing is a listener that tells when it has accepted a connection.
+type announcing struct {
+	net.Listener
+	accepted chan struct{}
+}
+
+func (l announcing) Accept() (net.Conn, error) {
+	nc, err := l.Listener.Accept()
+	if err == nil {
+		close(l.accepted)
+	}
+	return nc, err
+}
+
 // A server ends although a connection waits for a place.
 func TestEndWithoutPlace(t *testing.T) {
+	t.Parallel()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	check(t, err)
 	few := NewListener(ln, 1)
@@ -33,12 +47,10 @@ func TestEndWithoutPlace(t *testing.T) {
 		_, err := few.Accept()
 		waits <- err
 	}
-	go accept()
-	select {
-	case <-waits:
+	if few.takePlace() {
 		t.Fatal("there is a place while a request is under way")
-	case <-time.After(50 * time.Millisecond):
 	}
+	go accept()
 	first.(*conn).rest()
 	if err := <-waits; err != nil {
 		t.Fatal(err)
@@ -47,8 +59,10 @@ func TestEndWithoutPlace(t *testing.T) {
 		t.Errorf("%d connections are open, %d wait", few.open, few.idle.Len())
 	}
 	few.idle.Front().Value.(*conn).work()
+	accepted := make(chan struct{})
+	few.Listener = announcing{ln, accepted}
 	go accept()
-	time.Sleep(50 * time.Millisecond) // it waits for a place
+	<-accepted // it has a connection, and no place for it
 	check(t, few.Close())
 	if err := <-waits; !errors.Is(err, net.ErrClosed) {
 		t.Errorf("it ends with %v", err)
@@ -57,6 +71,7 @@ func TestEndWithoutPlace(t *testing.T) {
 
 // The host of the address is known, and any if the option says so.
 func TestHostOfAddress(t *testing.T) {
+	t.Parallel()
 	if !NewHosts("metrics.example.org:9121", nil).has("metrics.example.org") || !NewHosts(":9121", []string{"*"}).has("any.example.org") {
 		t.Error("the host of the address, or any host, is not known")
 	}

@@ -15,10 +15,24 @@ import (
 )
 
 // TCP listens on a port of every address of binds, written as in Redis. "*" and "::*" are all addresses of
-// IPv4 and IPv6. An address after "-" may be missing on this machine. backlog is how many
+// IPv4 and IPv6. A negative port is one that is free on all of them. An address after "-" may be missing on this machine. backlog is how many
 // connections may wait to be accepted; 0: as many as the system has it. After an error, which is one clear line,
 // nothing is open.
-func TCP(binds []string, port, backlog int) (_ []net.Listener, err error) {
+func TCP(binds []string, port, backlog int) ([]net.Listener, error) {
+	for range 10 { // a port that is free on the first address may be in use on another
+		list, err := listen(binds, port, backlog)
+		if port >= 0 || !errors.Is(err, syscall.EADDRINUSE) {
+			return list, err
+		}
+	}
+	return nil, errors.New("cannot listen: no port is free on all of the addresses " + strings.Join(binds, " "))
+}
+
+// Port returns the TCP port of listeners of [TCP].
+func Port(list []net.Listener) int { return list[0].Addr().(*net.TCPAddr).Port }
+
+// listen is one attempt of [TCP].
+func listen(binds []string, port, backlog int) (_ []net.Listener, err error) {
 	var list []net.Listener
 	defer func() {
 		if err != nil {
@@ -27,7 +41,10 @@ func TCP(binds []string, port, backlog int) (_ []net.Listener, err error) {
 	}()
 	for _, bind := range binds {
 		address, optional := strings.CutPrefix(bind, "-")
-		ln, err := listenOn(address, port, backlog)
+		if port < 0 && len(list) > 0 {
+			port = Port(list)
+		}
+		ln, err := listenOn(address, max(port, 0), backlog)
 		switch {
 		case err == nil:
 			list = append(list, ln)

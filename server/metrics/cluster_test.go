@@ -10,6 +10,7 @@ import (
 )
 
 func TestHealthOfANode(t *testing.T) {
+	t.Parallel()
 	members := []topology.Member{{Name: "a", Leader: true, Self: true}, {Name: "b"}}
 	leader := &topology.View{Role: topology.Leader, Leader: &members[0], Members: members, Quorum: true}
 	follower := &topology.View{Role: topology.Follower, Leader: &members[0], Members: members, Quorum: true}
@@ -44,6 +45,7 @@ func TestHealthOfANode(t *testing.T) {
 }
 
 func TestMetricsOfANode(t *testing.T) {
+	t.Parallel()
 	members := []topology.Member{{Name: "a", Leader: true, Self: true, Voter: true}, {Name: "b", Lag: 7, Voter: true, Active: true}}
 	out := make(chan prometheus.Metric, 100)
 	collectCluster(out, &topology.View{Role: topology.Leader, Leader: &members[0], Members: members, Quorum: true, Term: 3, Commit: 12, Applied: 11, LogBytes: 99})

@@ -68,8 +68,10 @@ const health = "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 
 // Connections that wait, whatever they have sent, keep out no other one, and do not keep the server from ending.
 func TestWaitingConnections(t *testing.T) {
+	t.Parallel()
 	for name, sent := range map[string]string{"kept alive": health, "silent": "", "half a request": "GET /healthz HTTP/1.1\r\nHo"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			m := run(t, Options{})
 			defer closes(t, m)
 			for range 3 * maxConns {
@@ -91,6 +93,7 @@ func TestWaitingConnections(t *testing.T) {
 
 // A web page that makes its name mean this machine reads nothing.
 func TestHosts(t *testing.T) {
+	t.Parallel()
 	m := run(t, Options{Hosts: []string{"DB.example.org"}, Profiles: true})
 	defer closes(t, m)
 	name, err := os.Hostname()

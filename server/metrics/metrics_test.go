@@ -42,6 +42,7 @@ var notMetrics = []string{
 
 // Every number of INFO is a metric unless it is named above, and every metric is in INFO.
 func TestMetricsAreThoseOfInfo(t *testing.T) {
+	t.Parallel()
 	ks, err := keyspace.Open(keyspace.Options{Dir: t.TempDir(), Partitions: 1})
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 
 // TestCloneShort: the copies outlive the buffer from which the arguments were parsed, also that of a command of one word.
 func TestCloneShort(t *testing.T) {
+	t.Parallel()
 	for _, want := range [][]string{{"FLUSHDB"}, {"EXEC"}, {"SET", "key", ""}, {""}, {}} {
 		var args []string
 		buffer := []byte(strings.Join(want, "") + "-")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mayfly/commands"
+	"mayfly/test/drill"
 
 	"github.com/tidwall/redcon"
 )
@@ -145,6 +146,7 @@ func feed(g *Guard, data []byte) (int, error) {
 }
 
 func TestGuard(t *testing.T) {
+	t.Parallel()
 	unauthenticated := wide
 	unauthenticated.Unauthenticated = true
 	small := Limits{Bulk: 100, Command: 250}
@@ -215,6 +217,7 @@ func TestGuard(t *testing.T) {
 
 // Wherever a stream is cut, the same commands come out of it.
 func TestGuardCutAnywhere(t *testing.T) {
+	t.Parallel()
 	stream := []byte("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$12\r\n{\"a\":\"\r\n*1\"}\r\nPING\r\n*0\r\n\r\n*1\r\n$4\r\nPING\r\nget 'k k'\n")
 	want, err := guardRun(t, wide, stream, len(stream))
 	if err != nil || len(want) != 4 {
@@ -246,6 +249,8 @@ func TestGuardCutAnywhere(t *testing.T) {
 // Hostile ways to send a command cost time in proportion to its length. Each of these takes milliseconds. It would take
 // a minute if the guard began anew, or copied its buffer, with every packet.
 func TestGuardTakesLinearTime(t *testing.T) {
+	t.Parallel()
+	drill.Slow(t)
 	many := []byte("*80000\r\n" + strings.Repeat("$1\r\nx\r\n", 80_000))
 	big := fmt.Appendf(nil, "*1\r\n$%d\r\n%s\r\n", 1<<20, bytes.Repeat([]byte{'x'}, 1<<20))
 	nothing := bytes.Repeat([]byte("*0\r\n"), 1<<17)
@@ -267,6 +272,7 @@ func TestGuardTakesLinearTime(t *testing.T) {
 
 // A length that a client announces costs nothing. What it sends costs at most twice its size.
 func TestGuardTakesMemoryForWhatArrives(t *testing.T) {
+	t.Parallel()
 	g := NewGuard(nil, LargeBuffer)
 	most := 0
 	send := func(data []byte) {
@@ -302,6 +308,7 @@ func TestGuardTakesMemoryForWhatArrives(t *testing.T) {
 }
 
 func TestGuardChargesTheClient(t *testing.T) {
+	t.Parallel()
 	var memory commands.ClientMemoryLimit
 	memory.SetLimit(4 << 20)
 	open := func() Guard { return NewGuard(memory.Open(commands.NewSession(1, "", "", 0)), LargeBuffer) }

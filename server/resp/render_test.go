@@ -14,6 +14,7 @@ import (
 )
 
 func TestRender(t *testing.T) {
+	t.Parallel()
 	nested := commands.Array(commands.Map(commands.Bulk("a"), commands.Set(commands.Integer(1))), commands.Null)
 	for _, c := range []struct {
 		reply        commands.Reply
@@ -166,6 +167,7 @@ func BenchmarkRender(b *testing.B) {
 
 // A reply that is sent in pieces is the same as one that is rendered at once, in pieces of bounded size.
 func TestStream(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("0123456789abcdef", 1<<16)
 	many := make([]commands.Reply, 50_000)
 	for i := range many {
@@ -194,6 +196,7 @@ func TestStream(t *testing.T) {
 
 // Stream ends with the first error.
 func TestStreamFails(t *testing.T) {
+	t.Parallel()
 	failure, calls := errors.New("broken"), 0
 	reply := commands.Array(commands.Bulk(strings.Repeat("x", 2*chunkSize)), commands.Bulk("y"))
 	err := Stream(nil, 2, &reply, func([]byte) error {

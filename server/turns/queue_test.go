@@ -8,6 +8,7 @@ import (
 )
 
 func TestTurnsAreGrantedInOrder(t *testing.T) {
+	t.Parallel()
 	q := NewQueue(2)
 	var list []*Turn
 	for range 5 {
@@ -45,6 +46,7 @@ func TestTurnsAreGrantedInOrder(t *testing.T) {
 
 // A client with many requests waits for one with a single request, and no more than n have a turn.
 func TestTurnsAreBounded(t *testing.T) {
+	t.Parallel()
 	const n, clients, rounds = 3, 20, 200
 	q := NewQueue(n)
 	var at, most atomic.Int64

@@ -2,10 +2,11 @@ package chart
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+
+	"mayfly/test/drill"
 )
 
 func compare(t *testing.T, got []string, want string) {
@@ -27,6 +28,7 @@ func day() *Forecast {
 }
 
 func TestHistogram(t *testing.T) {
+	t.Parallel()
 	compare(t, Histogram(day(), 60, 4, Style{}), `
 orders: what dies in the next 4 h
       8┤███
@@ -58,6 +60,7 @@ when the hold ends: 5
 }
 
 func TestList(t *testing.T) {
+	t.Parallel()
 	f := day()
 	f.Buckets = f.Buckets[:1]
 	compare(t, List(f), `
@@ -81,6 +84,7 @@ func screen() *Figures {
 }
 
 func TestTop(t *testing.T) {
+	t.Parallel()
 	compare(t, Top(screen(), 100, 24, Style{}), topScreen)
 	few := screen()
 	few.Rates, few.Forecast, few.Containers = false, nil, nil
@@ -123,9 +127,10 @@ q quits
 // TestNothingIsWider: whatever the figures and the terminal, no line is wider, no screen longer, and nothing that came from
 // the server moves the cursor. A bucket that is not empty has a bar.
 func TestNothingIsWider(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(1, 2))
+	t.Parallel()
+	rnd := drill.Rand(t)
 	number := func() int64 { return rnd.Int64() >> rnd.IntN(63) }
-	for range 3000 {
+	for range drill.Pick(300, 1000, 100_000) {
 		f := screen()
 		f.Now, f.Commands, f.Living, f.Used, f.Uptime, f.OldestDead = number()>>20, number(), number(), number(), number(), number()>>12
 		f.Forecast = &Forecast{Name: []string{"", "a\r\nb", strings.Repeat("é", 100)}[rnd.IntN(3)], Every: 1 + rnd.Int64N(31_536_000)}
@@ -155,6 +160,7 @@ func TestNothingIsWider(t *testing.T) {
 }
 
 func TestText(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ got, want string }{
 		{Count(0), "0"}, {Count(999), "999"}, {Count(1000), "1,000"}, {Count(-1234567), "-1,234,567"},
 		{Short(9999), "9999"}, {Short(10_000), "10k"}, {Short(9_999_499), "9999k"}, {Short(12_345_678), "12M"},

@@ -8,6 +8,7 @@ import (
 )
 
 func TestProgress(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		terminal bool
 		want     string
@@ -38,6 +39,7 @@ func TestProgress(t *testing.T) {
 
 // TestProgressTellsThePace: from the first second on, progress has what is done a second, and how long the rest of a file takes.
 func TestProgressTellsThePace(t *testing.T) {
+	t.Parallel()
 	var out bytes.Buffer
 	now := time.Hour
 	p := New(&out, true, func() time.Duration { return now })
@@ -60,6 +62,7 @@ func TestProgressTellsThePace(t *testing.T) {
 }
 
 func TestProgressThatIsOff(t *testing.T) {
+	t.Parallel()
 	var out bytes.Buffer
 	now := time.Hour
 	p := New(&out, true, func() time.Duration { now += time.Hour; return now })

@@ -1,31 +1,24 @@
 package aoftest
 
 import (
-	"flag"
-	"math/rand/v2"
-	"os"
 	"runtime"
 	"testing"
+
+	"mayfly/test/drill"
 )
 
-var cutPoints = flag.Int("cut-points", 200, "the number of places in the last 64 KiB at which tests cut large files; 0 for all")
-
-// EachCut calls f with the sizes of a file that is cut within its last 64 KiB.
+// EachCut calls f with sizes of a file that is cut within its last 64 KiB; a drill with all.
 func EachCut(t *testing.T, size int, f func(left int)) {
 	t.Helper()
 	from, tried := max(size-64<<10, 0), 0
+	r, most := drill.Rand(t), drill.Pick(20, 100, size)
 	for left := from; left <= size; left++ {
-		if *cutPoints == 0 || rand.IntN(size-from+1) < *cutPoints {
+		if r.IntN(size-from+1) < most {
 			f(left)
 			tried++
 		}
 	}
 	t.Logf("cut at %d places", tried)
-}
-
-// NoFsync drops fsyncs until the test ends, for tests that cut no power.
-func NoFsync(t *testing.T) {
-	ReplaceDisk(t, nil, func(*os.File) error { return nil })
 }
 
 // LiveHeap returns the bytes of live memory.

@@ -1,0 +1,2 @@
+// Package redistest starts a real Redis, which tests compare with.
+package redistest

@@ -1,5 +1,0 @@
-//go:build !linux
-
-package aof
-
-var allocate = allocateZeros

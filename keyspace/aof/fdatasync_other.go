@@ -1,8 +1,0 @@
-//go:build !linux
-
-package aof
-
-import "os"
-
-// fdatasync is fsync on systems without it.
-func fdatasync(f *os.File) error { return f.Sync() }

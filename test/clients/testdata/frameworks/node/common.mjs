@@ -1,0 +1,28 @@
+// What the scripts beside this one share. Each takes the port of a server and ends with the word passed.
+import assert from "node:assert/strict";
+import { createClient } from "redis";
+
+export { assert };
+export const port = Number(process.argv[2]);
+export const url = `redis://127.0.0.1:${port}`;
+
+/** Polls until check returns something true, and returns that. Fails after 30 s. */
+export async function until(what, check) {
+  for (const end = Date.now() + 30_000; Date.now() < end; ) {
+    const got = await check();
+    if (got) return got;
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  assert.fail(`waited in vain: ${what}`);
+}
+
+/** Returns a connected node-redis client. */
+export async function connect() {
+  return createClient({ url }).connect();
+}
+
+/** Ends the process well: open connections do not keep it. */
+export function passed() {
+  console.log("passed");
+  process.exit(0);
+}

@@ -1,0 +1,180 @@
+package cluster
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"mayfly/test/drill"
+	"mayfly/test/harness"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// TestClusterClients changes the leader while programs in Go, Python and JavaScript write through clients for clusters and for
+// Sentinel. They go on by themselves after each change.
+func TestClusterClients(t *testing.T) {
+	t.Parallel()
+	c := startBrief(t)
+	var programs []*program
+	var addrs []string
+	for _, n := range c.Nodes {
+		addrs = append(addrs, n.ClientAddr)
+	}
+	cluster := c.ClusterClient()
+	defer cluster.Close()
+	sentinel := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "mymaster", SentinelAddrs: addrs})
+	defer sentinel.Close()
+	programs = append(programs, inGo(t, "go-redis ClusterClient", cluster), inGo(t, "go-redis FailoverClient", sentinel))
+	interpreter := harness.Python(t)
+	for _, kind := range []string{"cluster", "sentinel"} {
+		args := append([]string{"test/cluster/testdata/cluster_redis_py.py", kind}, addrs...)
+		programs = append(programs, script(t, "redis-py "+kind, exec.Command(interpreter, args...)))
+	}
+	node, modules := harness.InstallInNode(t, "ioredis", harness.IoredisVersions[len(harness.IoredisVersions)-1])
+	for _, kind := range []string{"cluster", "sentinel"} {
+		cmd := exec.Command(node, append([]string{"test/cluster/testdata/cluster_ioredis.js", kind}, addrs...)...)
+		cmd.Env = append(cmd.Environ(), "NODE_PATH="+modules)
+		programs = append(programs, script(t, "ioredis "+kind, cmd))
+	}
+	cli := harness.Need(t, "redis-cli")
+	host, port, _ := strings.Cut(c.Nodes[0].ClientAddr, ":")
+
+	goOn := func(after string) {
+		t.Helper()
+		for _, p := range programs {
+			before := p.count()
+			c.Await(fmt.Sprintf("%s to go on after %s; the last error: %s", p.name, after, p.lastError()), func() bool { return p.count() >= before+5 })
+		}
+		out, err := exec.Command(cli, "-c", "-h", host, "-p", port, "SET", "cli", after).CombinedOutput()
+		if err != nil || !strings.HasSuffix(strings.TrimSpace(string(out)), "OK") {
+			t.Errorf("redis-cli -c after %s: %v\n%s", after, err, out)
+		}
+	}
+	goOn("the start")
+	for n := range drill.Pick(1, 1, 10) {
+		leader := c.Leader()
+		leader.Kill()
+		c.Leader()
+		leader.Start()
+		leader.AwaitServing()
+		goOn(fmt.Sprint("kill ", n+1))
+		do(c, "CLUSTER", "TRANSFER")
+		goOn(fmt.Sprint("transfer ", n+1))
+	}
+	for _, p := range programs {
+		p.stop()
+		t.Logf("%s: %d writes were acknowledged and read back, %d failed, the longest pause was %v; the last error: %s",
+			p.name, p.ok, p.failed, p.pause.Round(time.Millisecond), p.lastError())
+	}
+}
+
+// program is a client that writes numbers and reads them back.
+type program struct {
+	t    *testing.T
+	name string
+	stop func()
+
+	mu         sync.Mutex // protects the rest
+	ok, failed int
+	last       string // error
+	at         time.Time
+	pause      time.Duration // the longest between two acknowledged writes
+}
+
+func (p *program) count() int { p.mu.Lock(); defer p.mu.Unlock(); return p.ok }
+
+func (p *program) lastError() string { p.mu.Lock(); defer p.mu.Unlock(); return p.last }
+
+// said takes note of a line: "ok" and a number, "wrong" and what, or an error.
+func (p *program) said(line string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case strings.HasPrefix(line, "ok "):
+		if !p.at.IsZero() {
+			p.pause = max(p.pause, time.Since(p.at))
+		}
+		p.ok++
+		p.at = time.Now()
+	case strings.HasPrefix(line, "error "):
+		p.failed++
+		p.last = line
+	default:
+		p.t.Errorf("%s: %s", p.name, line)
+	}
+}
+
+// inGo is a program in this process.
+func inGo(t *testing.T, name string, c redis.UniversalClient) *program {
+	p := &program{t: t, name: name}
+	stopping, stopped := make(chan struct{}), make(chan struct{})
+	p.stop = sync.OnceFunc(func() { close(stopping); <-stopped })
+	t.Cleanup(p.stop)
+	go func() {
+		defer close(stopped)
+		key := strings.ReplaceAll(name, " ", "-")
+		for n := 1; ; n++ {
+			select {
+			case <-stopping:
+				return
+			case <-time.After(5 * time.Millisecond):
+			}
+			err := c.Set(t.Context(), key, n, 0).Err()
+			got := 0
+			if err == nil {
+				got, err = c.Get(t.Context(), key).Int()
+			}
+			switch {
+			case err != nil:
+				p.said("error " + err.Error())
+			case got != n:
+				p.said(fmt.Sprintf("wrong %d is %d", n, got))
+			default:
+				p.said(fmt.Sprint("ok ", n))
+			}
+		}
+	}()
+	return p
+}
+
+// script is a program in a process of its own, which ends with its input.
+func script(t *testing.T, name string, cmd *exec.Cmd) *program {
+	t.Helper()
+	p := &program{t: t, name: name}
+	var said harness.LogBuffer
+	cmd.Stderr = &said
+	in, err1 := cmd.StdinPipe()
+	out, err2 := cmd.StdoutPipe()
+	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		lines := bufio.NewReader(out)
+		for {
+			line, err := lines.ReadString('\n')
+			if err == nil {
+				p.said(strings.TrimSpace(line))
+			} else if errors.Is(err, io.EOF) {
+				return
+			}
+		}
+	}()
+	p.stop = sync.OnceFunc(func() {
+		_ = in.Close()
+		timer := time.AfterFunc(harness.Patience, func() { _ = cmd.Process.Kill() })
+		<-read
+		if err := cmd.Wait(); err != nil || !timer.Stop() {
+			t.Errorf("%s: %v\n%s", name, err, harness.LastLines(said.String(), 20))
+		}
+	})
+	t.Cleanup(p.stop)
+	return p
+}

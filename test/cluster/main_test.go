@@ -1,0 +1,129 @@
+// Package cluster tests clusters of processes: nodes that die, lose their disks or the network, are restarted and upgraded,
+// while clients write and remember what was acknowledged.
+package cluster
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"mayfly/test/drill"
+	"mayfly/test/harness"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if testing.Short() && !drill.On() {
+		os.Exit(m.Run()) // nothing here starts a process, so mayfly is not built
+	}
+	// Most tests wait for disks and elections most of the time.
+	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
+		_ = parallel.Value.Set("6") // it is a number
+	}
+	harness.Main(m)
+}
+
+// startBrief starts three nodes that elect a new leader soon after they have lost theirs.
+func startBrief(t *testing.T, args ...string) *harness.Cluster {
+	t.Helper()
+	c := harness.NewCluster(t, args...)
+	c.NodeTimeout = harness.Brief
+	c.StartAll(3)
+	return c
+}
+
+// instrumented is the program with the hooks of test builds.
+var instrumented = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(filepath.Dir(harness.Binary), "mayfly-invariants")
+	out, err := exec.Command("go", "build", "-tags", "invariants", "-o", path, ".").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, bytes.TrimSpace(out))
+	}
+	return path, nil
+})
+
+// newInstrumented returns a cluster without nodes, of programs with hooks.
+func newInstrumented(t *testing.T, args ...string) *harness.Cluster {
+	t.Helper()
+	c := harness.NewCluster(t, args...)
+	program, err := instrumented()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Program = program
+	return c
+}
+
+// do sends a command to the leader until it is not refused for lack of one.
+func do(c *harness.Cluster, args ...any) (reply any) {
+	c.T.Helper()
+	c.Await(fmt.Sprintf("%v", args), func() bool {
+		leader := c.FindLeader(c.T.Context())
+		if leader == nil {
+			return false
+		}
+		client := leader.Connect()
+		defer client.Close()
+		var err error
+		reply, err = client.Do(c.T.Context(), args...).Result()
+		if err != nil && !harness.Temporary(err) && !errors.Is(err, redis.Nil) {
+			c.T.Fatalf("%v: %v", args, err)
+		}
+		return err == nil
+	})
+	return reply
+}
+
+// transfer makes a node the leader.
+func transfer(c *harness.Cluster, to *harness.Node) {
+	c.T.Helper()
+	c.Await("node "+to.Name+" to lead", func() bool {
+		leader := c.FindLeader(c.T.Context())
+		if leader != nil && leader != to {
+			_, _ = leader.Ask(c.T.Context(), "CLUSTER", "TRANSFER", to.Name) // the next look shows what came of it
+		}
+		return leader == to
+	})
+}
+
+// keepsLead plays a part during which the leader must stay. A busy machine may take the lead from it, but not each time.
+func keepsLead(c *harness.Cluster, part func(leader *harness.Node)) {
+	c.T.Helper()
+	const tries = 5
+	for range tries {
+		leader := c.Leader()
+		followers := c.Others(leader)
+		term := func() int64 { return max(followers[0].Term(), followers[1].Term()) } // those that would elect another
+		before := term()
+		part(leader)
+		if term() == before {
+			return
+		}
+	}
+	c.T.Errorf("each of %d times the leader was deposed", tries)
+}
+
+// durations are times that a drill has measured.
+type durations []time.Duration
+
+func (d durations) String() string {
+	if len(d) == 0 {
+		return "none"
+	}
+	sorted := slices.Sorted(slices.Values(d))
+	at := func(share float64) time.Duration {
+		return sorted[int(share*float64(len(sorted)-1))].Round(time.Millisecond)
+	}
+	return fmt.Sprintf("median %v, p90 %v, most %v (%d)", at(0.5), at(0.9), at(1), len(d))
+}

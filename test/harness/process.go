@@ -1,0 +1,332 @@
+package harness
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"bufio"
+	"context"
+	"errors"
+	"math/rand/v2"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// WaitFor waits until what is described has come about.
+func WaitFor(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(Patience); !done(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// Patience is how long anything that a process of ours should do may take on a busy machine.
+const Patience = 30 * time.Second
+
+var Binary string // path of mayfly, built once for all tests
+
+// quiet drops what go-redis would log when a server that is being stopped no longer answers.
+type quiet struct{}
+
+func (quiet) Printf(context.Context, string, ...any) {}
+
+// Main runs the tests of a package: it builds mayfly once for all of them, and lets them run in the root of the module.
+func Main(m *testing.M) {
+	redis.SetLogger(quiet{})
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) (code int) {
+	root, err := moduleRoot()
+	if err == nil {
+		err = os.Chdir(root)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	dir, err := os.MkdirTemp("", "mayfly")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	Binary = filepath.Join(dir, "mayfly")
+	if out, err := exec.Command("go", "build", "-o", Binary, ".").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// moduleRoot is the folder of go.mod above the package under test.
+func moduleRoot() (string, error) {
+	folder, err := os.Getwd()
+	for ; err == nil; folder = filepath.Dir(folder) {
+		if _, missing := os.Stat(filepath.Join(folder, "go.mod")); missing == nil {
+			return folder, nil
+		}
+		if folder == filepath.Dir(folder) {
+			err = errors.New("no go.mod above the tests")
+		}
+	}
+	return "", err
+}
+
+// Host gives a loopback address of a test's own, where every port is free. A process that is started again finds its ports free.
+// It needs Linux, where the whole of 127.0.0.0/8 is the machine itself.
+func Host(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		host := fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
+		ln, err := net.Listen("tcp", net.JoinHostPort(host, "6379")) // another test may have drawn it
+		if err != nil {
+			continue
+		}
+		_ = ln.Close() // nothing was accepted
+		return host
+	}
+	t.Fatal("no loopback address is free")
+	return ""
+}
+
+// FreePort gives a TCP port on which no process listens, below those from which connections are made: no other process gets it
+// before it is used, and a process that is started again finds it free. It gives each port once. The tests of other packages
+// have other ranges.
+func FreePort(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		number := 10_000 + rand.IntN(14_000)
+		if _, again := givenPorts.LoadOrStore(number, true); again {
+			continue
+		}
+		ln, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", number))
+		if err != nil {
+			continue
+		}
+		defer ln.Close()
+		_, port, err := net.SplitHostPort(ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return port
+	}
+	t.Fatal("no port is free")
+	return ""
+}
+
+// givenPorts are the ports that freePort has given.
+var givenPorts sync.Map
+
+// outcome is what a finished process has left.
+type outcome struct {
+	Code           int
+	Stdout, Stderr string
+}
+
+// RunToEnd runs mayfly to its end; env has lines such as MAYFLY_PORT=7000.
+func RunToEnd(t *testing.T, env []string, args ...string) outcome {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, Binary, args...)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Dir = t.TempDir()
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		t.Fatalf("mayfly %q went on running\n%s", args, stderr.String())
+	}
+	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
+		t.Fatal(err)
+	}
+	return outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+// CheckRefusal checks that mayfly did not start, and said why in one line that has all of the texts.
+func CheckRefusal(t *testing.T, got outcome, texts ...string) {
+	t.Helper()
+	if got.Code != 1 {
+		t.Errorf("exit code %d, want 1", got.Code)
+	}
+	if got.Stdout != "" {
+		t.Errorf("standard output %q, want none", got.Stdout)
+	}
+	line, ok := strings.CutSuffix(got.Stderr, "\n")
+	if !ok || strings.Contains(line, "\n") {
+		t.Errorf("want one line on standard error, got\n%s", got.Stderr)
+	}
+	for _, text := range append(texts, "mayfly: ") {
+		if !strings.Contains(line, text) {
+			t.Errorf("%q does not say %q", line, text)
+		}
+	}
+}
+
+// Process is a running mayfly.
+type Process struct {
+	T        *testing.T
+	Cmd      *exec.Cmd
+	Port     string // the first that it listens on
+	PortFile string
+	Dir      string
+
+	Greeting string // what it printed to standard output by the time it was ready
+	Log      LogBuffer
+}
+
+// LogBuffer gathers standard error. Safe for concurrent use.
+type LogBuffer struct {
+	mu   sync.Mutex // protects text
+	text bytes.Buffer
+}
+
+func (b *LogBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *LogBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// Start starts mayfly with its data in dir, on a free port, and waits until it is ready. It is stopped when the test ends.
+func Start(t *testing.T, dir string, args ...string) *Process {
+	t.Helper()
+	return StartOn(t, "auto", dir, args...)
+}
+
+// StartOn is Start with a port.
+func StartOn(t *testing.T, port, dir string, args ...string) *Process {
+	t.Helper()
+	home := t.TempDir()
+	p := &Process{T: t, Dir: dir, PortFile: filepath.Join(home, "port")}
+	p.Cmd = exec.Command(Binary, append([]string{"--port", port, "--port-file", p.PortFile, "--dir", dir}, args...)...)
+	p.Cmd.Dir = home
+	p.Cmd.Stderr = &p.Log
+	stdout, err := p.Cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Discard)
+	ready := make(chan error, 1)
+	go func() {
+		lines := bufio.NewReader(stdout)
+		for !strings.Contains(p.Greeting, "(nil)") && !strings.Contains(p.Greeting, "CONTAINER.LIST") { // its last line
+			line, err := lines.ReadString('\n')
+			p.Greeting += line
+			if err != nil {
+				ready <- err
+				return
+			}
+		}
+		ready <- nil
+		_, _ = io.Copy(io.Discard, lines) // until the process ends
+	}()
+	select {
+	case err := <-ready:
+		if err != nil {
+			t.Fatalf("mayfly did not start: %v\n%s", err, p.Log.String())
+		}
+	case <-time.After(Patience):
+		t.Fatalf("mayfly did not get ready\n%s", p.Log.String())
+	}
+	ports, err := os.ReadFile(p.PortFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Port, _, _ = strings.Cut(string(ports), "\n")
+	return p
+}
+
+// Discard ends a process that a test has left running.
+func (p *Process) Discard() {
+	if p.Cmd.ProcessState == nil {
+		_ = p.Cmd.Process.Kill()
+		_ = p.Cmd.Wait()
+	}
+	if p.T.Failed() {
+		p.T.Logf("log of mayfly:\n%s", p.Log.String())
+	}
+}
+
+// Signal sends a signal.
+func (p *Process) Signal(s syscall.Signal) {
+	p.T.Helper()
+	if err := p.Cmd.Process.Signal(s); err != nil {
+		p.T.Fatal(err)
+	}
+}
+
+// Wait waits for the end and returns the exit code; -1 if a signal ended the process.
+func (p *Process) Wait() int {
+	p.T.Helper()
+	timer := time.AfterFunc(Patience, func() { _ = p.Cmd.Process.Kill() })
+	_ = p.Cmd.Wait() // the exit code tells
+	if !timer.Stop() {
+		p.T.Fatalf("mayfly did not stop\n%s", p.Log.String())
+	}
+	return p.Cmd.ProcessState.ExitCode()
+}
+
+// Terminate stops the process as a service manager does, and checks that it ends well.
+func (p *Process) Terminate() {
+	p.T.Helper()
+	p.Signal(syscall.SIGTERM)
+	if code := p.Wait(); code != 0 {
+		p.T.Fatalf("exit code %d after SIGTERM\n%s", code, p.Log.String())
+	}
+}
+
+// Client connects a client, which is closed when the test ends.
+func (p *Process) Client() *redis.Client {
+	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + p.Port, MaxRetries: -1, DialerRetries: 1, ReadTimeout: Patience})
+	p.T.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// CLI runs one command in redis-cli and returns what it prints.
+func (p *Process) CLI(args ...string) string {
+	p.T.Helper()
+	path, err := exec.LookPath("redis-cli")
+	if err != nil {
+		p.T.Skip("redis-cli is not installed")
+	}
+	out, err := exec.Command(path, append([]string{"-p", p.Port}, args...)...).CombinedOutput()
+	if err != nil {
+		p.T.Errorf("redis-cli %q: %v", args, err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// CLIWith runs redis-cli with options and what it reads from standard input, and returns what it
+// prints, as it is, and its exit code.
+func (p *Process) CLIWith(stdin io.Reader, args ...string) (printed string, code int) {
+	p.T.Helper()
+	cmd := exec.Command(Need(p.T, "redis-cli"), append([]string{"-p", p.Port}, args...)...)
+	cmd.Stdin = stdin
+	out, err := cmd.CombinedOutput()
+	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
+		p.T.Fatal(err)
+	}
+	return string(out), cmd.ProcessState.ExitCode()
+}

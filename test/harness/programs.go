@@ -1,0 +1,121 @@
+package harness
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"mayfly/test/drill"
+)
+
+// Parallel marks a test that starts processes: it runs beside others, and not in the quick form.
+func Parallel(t *testing.T) {
+	t.Helper()
+	drill.Slow(t)
+	t.Parallel()
+}
+
+// Absent reports that this machine lacks something that a test needs. It fails in continuous integration, where
+// nothing may go untested unseen. Elsewhere it skips the test loudly.
+func Absent(t *testing.T, format string, args ...any) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatalf("absent, although CI=true: "+format, args...)
+	}
+	t.Skipf("NOT TESTED: "+format, args...)
+}
+
+// Need returns the path of a program.
+func Need(t *testing.T, program string) string {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if err != nil {
+		Absent(t, "%s is not installed", program)
+	}
+	return path
+}
+
+// Run runs a program to its end and returns what it prints. The test fails if the program does.
+func Run(t *testing.T, env []string, program string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Env = append(os.Environ(), env...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%s %q: %v\n%s", program, args, err, &out)
+	}
+	return strings.TrimSpace(out.String())
+}
+
+// findPython returns a Python with redis-py. Finding it takes a second.
+var findPython = sync.OnceValue(func() string {
+	for _, python := range []string{"/usr/bin/python3", "python3"} {
+		if exec.Command(python, "-c", "import redis").Run() == nil {
+			return python
+		}
+	}
+	return ""
+})
+
+// Python returns the path of a Python with redis-py.
+func Python(t *testing.T) string {
+	t.Helper()
+	python := findPython()
+	if python == "" {
+		Absent(t, "no python3 has the module redis (Debian: python3-redis)")
+	}
+	return python
+}
+
+// IoredisVersions are the versions of ioredis that tests run: the last of the line that most programs use, and the newest.
+var IoredisVersions = []string{"5.11.1", "6.0.0"}
+
+// installing is held while npm installs.
+var installing sync.Mutex
+
+// InstallInNode returns the path of Node.js and the folder with a version of a library. npm installs it into the user's
+// cache folder, once.
+func InstallInNode(t *testing.T, library, version string) (node, modules string) {
+	t.Helper()
+	node, dir := Npm(t, library+"-"+version, func(string) []string {
+		return []string{"install", "--no-package-lock", library + "@" + version}
+	})
+	return node, filepath.Join(dir, "node_modules")
+}
+
+// Npm returns the path of Node.js and a folder of this name in the user's cache folder. The first time, prepare fills the
+// new folder and returns what npm shall do in it.
+func Npm(t *testing.T, name string, prepare func(dir string) (args []string)) (node, dir string) {
+	t.Helper()
+	installing.Lock()
+	defer installing.Unlock()
+	node, npm := Need(t, "node"), Need(t, "npm")
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		Absent(t, "a folder to install %s into: %v", name, err)
+	}
+	dir = filepath.Join(cache, "mayfly-tests", name)
+	whole := filepath.Join(dir, "installed")
+	if _, err := os.Stat(whole); err == nil {
+		return node, dir
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	args := append(prepare(dir), "--prefix", dir, "--no-audit", "--no-fund", "--ignore-scripts")
+	if out, err := exec.Command(npm, args...).CombinedOutput(); err != nil {
+		Absent(t, "npm cannot install %s: %v\n%s", name, err, out)
+	}
+	if err := os.WriteFile(whole, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return node, dir
+}
+
+// Endless is a script that runs until something ends it.
+const Endless = "while true do end"

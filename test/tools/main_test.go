@@ -1,0 +1,9 @@
+package tools
+
+import (
+	"testing"
+
+	"mayfly/test/harness"
+)
+
+func TestMain(m *testing.M) { harness.Main(m) }

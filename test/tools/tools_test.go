@@ -1,0 +1,257 @@
+package tools
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"mayfly/test/harness"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// TestExportAndImportOfRunningServers moves everything from one server to another, and the way over a
+// folder shows that the first export told the truth.
+func TestExportAndImportOfRunningServers(t *testing.T) {
+	harness.Parallel(t)
+	ctx := context.Background()
+	a := harness.Start(t, filepath.Join(t.TempDir(), "a"), "--requirepass", "secret", "--partitions", "3")
+	secret := []string{"REDISCLI_AUTH=secret"}
+	conn := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + a.Port, Password: "secret", ReadTimeout: harness.Patience})
+	defer conn.Close()
+	run := func(args ...any) {
+		t.Helper()
+		if err := conn.Do(ctx, args...).Err(); err != nil {
+			t.Fatalf("%v: %v", args, err)
+		}
+	}
+	end := time.Now().Add(time.Hour).UnixMilli()
+	run("CONTAINER.SET", "orders", "TTL", "3600", "TTLMODE", "lenient")
+	run("CONTAINER.SET", "0", "TTL", "7200")
+	run("INDEX.CREATE", "orders", "/n", "/a~1b")
+	run("INDEX.CREATE", "orders", "/loc", "GEO")
+	for i := range 1500 {
+		run("DOC.PUT", "orders", fmt.Sprint("id-", i), fmt.Sprintf("{\"n\": %d,\n\"ttl\": %d}", i, 1000+i))
+	}
+	run("DOC.PUT", "orders", "for ever", `{"ttl":-1}`)
+	run("DOC.PUT", "orders", "lenient", `{"ttl":"x"}`)
+	run("SET", "end", "\x00\xff", "PXAT", end)
+	run("SET", "default", "")
+	run("SET", "persists", "x")
+	run("PERSIST", "persists")
+
+	run("SELECT", "orders")
+	for _, value := range []string{"5", `"a\nb"`, "null", "[1,2]", "true"} {
+		run("JSON.SET", "any "+value, "$", value)
+	}
+	run("PEXPIREAT", "any 5", end)
+	run("PERSIST", "any true")
+	run("SELECT", "0")
+
+	lines, report := harness.ToolIn(t, secret, 0, "", "export", "127.0.0.1:"+a.Port)
+	if n := strings.Count(lines, "\n"); n != 17+1507+3 || !strings.Contains(report, "exported 17 containers and 1510 items\n") {
+		t.Errorf("%d lines: %s", n, report)
+	}
+	for _, want := range []string{
+		`{"container":"orders","default":"3600","mode":"lenient","number":16,"created":`,
+		`,"indexes":[["/n","/a~1b"],["/loc","geo"]]}`,
+		fmt.Sprintf(`{"container":"0","id":"end","end":%d,"value64":"AP8="}`, end),
+		`{"container":"0","id":"persists","end":-1,"value":"x"}`,
+		`,"ttl":-1,"doc":{"ttl":-1}}`,
+		fmt.Sprintf(`,"end":%d,"doc":5}`, end),
+		`,"end":-1,"doc":true}`,
+		`"any null","ts":`,
+		`,"ttl":1007,"raw":"{\"n\": 7,\n\"ttl\": 1007}"}`,
+	} {
+		if !strings.Contains(lines, want) {
+			t.Errorf("%s is not there", want)
+		}
+	}
+
+	b := harness.Start(t, filepath.Join(t.TempDir(), "b"), "--requirepass", "secret", "--partitions", "7")
+	dead := `{"container":"orders","id":"dead","ts":1000,"doc":{}}` + "\n"
+	strange := `{"container":"strict","default":"5","mode":"strict"}` + "\n" + `{"container":"strict","id":"refused","doc":{"ttl":0}}` + "\n"
+	_, report = harness.ToolIn(t, secret, 1, lines+dead+strange, "import", "127.0.0.1:"+b.Port)
+	if !strings.Contains(report, fmt.Sprintf("line %d: ERR invalid ttl 0", 17+1510+3)) ||
+		!strings.Contains(report, "imported 18 containers and 1510 items; 1 are dead, 0 were written later where they go to, 1 lines are bad\n") {
+		t.Error(report)
+	}
+	again, _ := harness.ToolIn(t, secret, 0, "", "export", "127.0.0.1:"+b.Port)
+	if got, want := withoutTimes(again), withoutTimes(lines)+`{"container":"strict","default":"5","mode":"strict","number":17}`+"\n"; !sameLines(got, want) {
+		t.Errorf("the second server has\n%.2000s\nthe first\n%.2000s", got, want)
+	}
+
+	// The folder, which knows more, has the same documents written at the same times.
+	if out, err := harness.Tool(t, 2, "", "export", a.Dir); out != "" || !strings.Contains(err, "in use by another process") {
+		t.Errorf("%s%s", out, err)
+	}
+	a.Terminate()
+	stopped, _ := harness.Tool(t, 0, "", "export", a.Dir)
+	for line := range strings.Lines(lines) {
+		if strings.Contains(line, `"orders"`) && !strings.Contains(stopped, line) {
+			t.Errorf("the folder has not: %s", line)
+		}
+	}
+	harness.ToolIn(t, secret, 2, "", "export", "127.0.0.1:"+a.Port)
+	harness.ToolIn(t, secret, 2, "", "import", "127.0.0.1:"+a.Port)
+}
+
+// TestDatabaseBetweenRunningServers moves everything by a buntdb database.
+func TestDatabaseBetweenRunningServers(t *testing.T) {
+	harness.Parallel(t)
+	a, b := harness.Start(t, filepath.Join(t.TempDir(), "a")), harness.Start(t, filepath.Join(t.TempDir(), "b"), "--partitions", "3")
+	client := a.Client()
+	for _, args := range [][]any{
+		{"CONTAINER.SET", "orders", "TTL", "3600", "TTLMODE", "lenient"},
+		{"INDEX.CREATE", "orders", "/tags/[]"},
+		{"DOC.PUT", "orders", "1", `{"ttl": 100}`},
+		{"DOC.PUT", "orders", "2", "{\"ttl\":\"x\"}\n"},
+		{"SET", "\x00\xff", "{}", "PX", "500000"},
+		{"SET", "empty", ""},
+	} {
+		if err := client.Do(t.Context(), args...).Err(); err != nil {
+			t.Fatalf("%v: %v", args, err)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "all.db")
+	harness.Tool(t, 0, "", "export", "127.0.0.1:"+a.Port, file, "--format", "buntdb")
+	_, report := harness.Tool(t, 0, "", "import", file, "127.0.0.1:"+b.Port)
+	if !strings.Contains(report, "imported 17 containers and 4 items; 0 are dead, 0 were written later where they go to, 0 keys are bad\n") {
+		t.Error(report)
+	}
+	there, _ := harness.Tool(t, 0, "", "export", "127.0.0.1:"+a.Port)
+	here, _ := harness.Tool(t, 0, "", "export", "127.0.0.1:"+b.Port)
+	if !strings.Contains(here, `,"indexes":[["/tags/[]"]]}`) {
+		t.Errorf("no index: %s", here)
+	}
+	if strings.Count(here, "\n") != 21 || !sameLines(withoutTimes(here), withoutTimes(there)) {
+		t.Errorf("the second server has\n%s\nthe first\n%s", here, there)
+	}
+}
+
+// TestImportOfCosmosItems imports items into a running server. They keep what is left of their ttl.
+func TestImportOfCosmosItems(t *testing.T) {
+	harness.Parallel(t)
+	p := harness.Start(t, filepath.Join(t.TempDir(), "data"))
+	now := time.Now().Unix()
+	item := func(id string, ago int64, ttl string) string {
+		return fmt.Sprintf(`{"id":%q%s,"_rid":"x","_self":"s","_etag":"e","_attachments":"a","_ts":%d}`, id, ttl, now-ago)
+	}
+	items := "[" + strings.Join([]string{item("left", 100, `,"ttl":1000`), item("ever", 100, `,"ttl":-1`), item("none", 100, ""), item("dead", 100, `,"ttl":99`)}, ",\n") + "]"
+	_, report := harness.Tool(t, 0, items, "import", "127.0.0.1:"+p.Port, "--container", "orders", "--ttl", "-1")
+	if !strings.Contains(report, "imported 1 containers and 3 items; 1 are dead, 0 were written later where they go to, 0 items are bad\n") {
+		t.Error(report)
+	}
+	c := p.Client()
+	left, err := c.Do(t.Context(), "DOC.TTL", "orders", "left").Int()
+	if err != nil || left < 900-30 || left > 900 {
+		t.Errorf("%d s are left of the ttl: %v", left, err)
+	}
+	for id, want := range map[string]string{"ever": `{"id":"ever","ttl":-1}`, "none": `{"id":"none"}`} {
+		if got, err := c.Do(t.Context(), "DOC.GET", "orders", id).Text(); got != want {
+			t.Errorf("%s is %s, %v; want %s", id, got, err, want)
+		}
+	}
+	// A container that is off does not interpret ttl: it stays as it is.
+	harness.Tool(t, 0, items, "import", "127.0.0.1:"+p.Port, "--container", "carts", "--ttl", "off")
+	if got, err := c.Do(t.Context(), "DOC.GET", "carts", "left").Text(); got != `{"id":"left","ttl":1000}` {
+		t.Errorf("in a container that is off: %s, %v", got, err)
+	}
+}
+
+// TestExportWithoutSpace: an export that cannot write all of its file leaves none.
+func TestExportWithoutSpace(t *testing.T) {
+	harness.Parallel(t)
+	dir := t.TempDir()
+	data := filepath.Join(dir, "data")
+	p := harness.Start(t, data)
+	for i := range 200 {
+		if err := p.Client().Set(t.Context(), fmt.Sprint("key-", i), strings.Repeat("x", 10_000), 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.Terminate()
+	for _, format := range []string{"buntdb", "ndjson"} {
+		cmd := exec.Command("bash", "-c", `ulimit -f 1000; exec "$@"`, "bash", harness.Binary, "export", data, filepath.Join(dir, "all"), "--format", format)
+		out, err := cmd.CombinedOutput()
+		if want := "mayfly export: write " + filepath.Join(dir, "all.part") + ": file too large\n"; err == nil || !strings.HasSuffix(string(out), want) {
+			t.Errorf("%s: %v: %s, want %s", format, err, out, want)
+		}
+		if left, _ := filepath.Glob(filepath.Join(dir, "all*")); len(left) > 0 {
+			t.Errorf("%s: %v is left behind", format, left)
+		}
+	}
+}
+
+// withoutTimes cuts what differs by the moment of an import: created and ts.
+func withoutTimes(lines string) string {
+	var out strings.Builder
+	for line := range strings.Lines(lines) {
+		for _, member := range []string{`,"created":`, `,"ts":`} {
+			if before, rest, ok := strings.Cut(line, member); ok {
+				line = before + strings.TrimLeft(rest, "0123456789")
+			}
+		}
+		out.WriteString(line)
+	}
+	return out.String()
+}
+
+// sameLines reports whether two texts have the same lines in any order.
+func sameLines(a, b string) bool {
+	count := map[string]int{}
+	for line := range strings.Lines(a) {
+		count[line]++
+	}
+	for line := range strings.Lines(b) {
+		count[line]--
+	}
+	for _, n := range count {
+		if n != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// TestDamagedFolderAndTheWayOut: a server refuses a damaged folder and names the tools; the repaired one
+// is taken.
+func TestDamagedFolderAndTheWayOut(t *testing.T) {
+	harness.Parallel(t)
+	dir := filepath.Join(t.TempDir(), "data")
+	p := harness.Start(t, dir, "--partitions", "1")
+	client := p.Client()
+	for i := range 100 {
+		if err := client.Set(t.Context(), fmt.Sprint("key-", i), "value", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.Terminate()
+	file := filepath.Join(dir, "partition-000.db")
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content[bytes.Index(content, []byte("key-50"))-1]++
+	if err := os.WriteFile(file, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	repaired := dir + "-repaired"
+	harness.CheckRefusal(t, harness.RunToEnd(t, nil, "--bind", harness.Host(t), "--dir", dir, "--partitions", "1"), file, "is damaged at bytes", "mayfly check "+dir, "mayfly repair "+dir+" <newdir>")
+	harness.Tool(t, 1, "", "check", dir)
+	out, _ := harness.Tool(t, 1, "", "repair", dir, repaired)
+	if !strings.Contains(out, "99 items of 16 containers copied") || !strings.Contains(out, "key-50") {
+		t.Error(out)
+	}
+	harness.Tool(t, 0, "", "check", repaired)
+	q := harness.Start(t, repaired)
+	if n, err := q.Client().DBSize(t.Context()).Result(); n != 99 || err != nil {
+		t.Errorf("%d keys, %v", n, err)
+	}
+}

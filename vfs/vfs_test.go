@@ -1,0 +1,75 @@
+package vfs
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Both ways to take room make a file of the size that is asked for.
+func TestAllocate(t *testing.T) {
+	t.Parallel()
+	f, err := CreateNew(OS, filepath.Join(t.TempDir(), "f"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.Allocate(200_000); err != nil {
+		t.Fatal(err)
+	}
+	if err := allocateZeros(f.(osFile).File, 300_000); err != nil {
+		t.Fatal(err)
+	}
+	if fi, err := f.Stat(); err != nil || fi.Size() != 300_000 {
+		t.Errorf("%v, %v", fi, err)
+	}
+}
+
+func TestWriteAndRead(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f")
+	for _, want := range []string{"a long text", "short", ""} {
+		if err := errors.Join(WriteFile(OS, path, []byte(want)), SyncDir(OS, dir)); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := ReadFile(OS, path); err != nil || string(got) != want {
+			t.Errorf("%q, %v; want %q", got, err, want)
+		}
+	}
+	if _, err := CreateNew(OS, path); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a file that exists: %v", err)
+	}
+	if _, err := ReadFile(OS, dir); err == nil {
+		t.Error("a folder is read as a file")
+	}
+	a, err1 := OS.Stat(path)
+	b, err2 := OS.Stat(dir)
+	if err := errors.Join(err1, err2); err != nil || !SameFile(a, a) || SameFile(a, b) {
+		t.Error("other files are the same", err)
+	}
+}
+
+func TestLock(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "f")
+	open := func() File {
+		f, err := OS.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	a, b, c := open(), open(), open()
+	if err := errors.Join(a.Lock(true), b.Lock(true)); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Lock(false); !errors.Is(err, ErrLocked) {
+		t.Errorf("beside shared locks: %v", err)
+	}
+	if err := errors.Join(a.Close(), b.Close(), c.Lock(false), c.Close()); err != nil {
+		t.Error(err)
+	}
+}
