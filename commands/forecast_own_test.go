@@ -39,6 +39,9 @@ func TestForecastTellsOwnEnds(t *testing.T) {
 					r = h.do(1, append([]string{"SET", id, "v"}, [][]string{nil, {"PX", "4500"}}[rnd.IntN(2)]...)...)
 				case "EXPIRE":
 					r = h.do(1, "EXPIRE", id, "9")
+				case "PERSIST":
+					h.do(1, "EXPIRE", id, "9")
+					r = h.do(1, "PERSIST", id)
 				case "DOC.SETTTL":
 					r = h.do(1, "DOC.SETTTL", "c", id, pick("6", "-1", "NONE"))
 				case "CONTAINER.SET":
