@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"mayfly/keyspace"
+	"mayfly/test/drill"
 )
 
 // The name and library of a client are bounded: CLIENT LIST repeats them.
@@ -136,6 +137,7 @@ func TestScanVisitsWithoutLocks(t *testing.T) {
 // The replies of a transaction are bounded. Its writes are not, nor are their replies.
 func TestRepliesOfATransactionAreBounded(t *testing.T) {
 	t.Parallel()
+	drill.Slow(t) // its values are large
 	w := newHarness(t)
 	const size = 16 << 20
 	value := strings.Repeat("v", size)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"mayfly/test/drill"
 )
 
 // hardPatterns returns patterns that take long to match with hardChannel. The last one matches it.
@@ -139,7 +141,8 @@ func TestNothingWaitsForMatching(t *testing.T) {
 // All subscribers see all messages in one order, whether or not they take long to match.
 func TestOrderOfExpensiveMessages(t *testing.T) {
 	t.Parallel()
-	const publishers, messages = 4, 30
+	const publishers = 4
+	messages := drill.Pick(6, 30, 300)
 	w := newHarness(t)
 	for subscriber := 1; subscriber <= 3; subscriber++ {
 		w.do(subscriber, append([]string{"PSUBSCRIBE"}, hardPatterns()...)...)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mayfly/keyspace"
+	"mayfly/test/drill"
 )
 
 // A subscriber to all events always knows which items exist: a created item did not exist before, a
@@ -229,6 +230,7 @@ func TestEvents(t *testing.T) {
 // containers have no events of their items. A call that fails changes nothing, and says why in one line.
 func TestEveryChangeHasAnEvent(t *testing.T) {
 	t.Parallel()
+	drill.Slow(t) // plays all transcripts once more
 	wholesale := []string{"flushall", "flushdb", "swapdb", "container.set", "container.drop", "container.undo", "exec"}
 	changes, failed := map[string]bool{}, 0 // by command
 	eachTranscript(t, func(t *testing.T, steps []step) {

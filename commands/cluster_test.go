@@ -16,6 +16,7 @@ import (
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 	"mayfly/keyspace/replica"
+	"mayfly/vfs/vfstest"
 )
 
 // fakeCluster is a cluster whose view the test sets.
@@ -298,7 +299,7 @@ func newNodeHarness(t *testing.T) (*harness, *fakeCluster) {
 		}
 	}
 	must(w.engine.Keyspace().Close())
-	w.dir, w.log = t.TempDir(), &fakeLog{index: 1}
+	w.dir, w.log = vfstest.Dir+"/leader", &fakeLog{index: 1}
 	w.open()
 	ks := w.engine.Keyspace()
 	must(ks.Found(replica.Tail{Position: replica.Position{Index: 1, Term: 1}}))

@@ -2,12 +2,15 @@ package commands
 
 import (
 	"fmt"
+	"io/fs"
 	"maps"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 	"unsafe"
@@ -15,6 +18,8 @@ import (
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 	"mayfly/keyspace/eviction"
+	"mayfly/vfs"
+	"mayfly/vfs/vfstest"
 
 	"github.com/rs/zerolog"
 )
@@ -23,7 +28,9 @@ import (
 // At the end of the test the keyspace is reopened and must hold the same items.
 type harness struct {
 	t         *testing.T
+	disk      *vfstest.Faulty // in memory
 	dir       string
+	full      atomic.Bool // no write to the disk succeeds
 	clock     *clock.Manual
 	host      *testHost
 	engine    *Engine
@@ -40,9 +47,14 @@ type harness struct {
 const testStart = 1767225600000
 
 func newHarness(t *testing.T) *harness {
+	return newHarnessOn(t, vfstest.NewMemory(), vfstest.Dir+"/mayfly")
+}
+
+// newHarnessOn returns a harness whose data folder is in a file system.
+func newHarnessOn(t *testing.T, fsys vfs.FS, dir string) *harness {
 	w := &harness{
 		t:     t,
-		dir:   t.TempDir(),
+		dir:   dir,
 		clock: clock.NewManual(testStart),
 		host: &testHost{options: map[string]string{
 			"requirepass":            "",
@@ -57,6 +69,12 @@ func newHarness(t *testing.T) *harness {
 			"maxmemory-policy":          eviction.None.String(),
 		}},
 	}
+	w.disk = &vfstest.Faulty{FS: fsys, OnWrite: func(f vfs.File, _ []byte, _ int64) error {
+		if w.full.Load() {
+			return &fs.PathError{Op: "write", Path: f.Name(), Err: syscall.ENOSPC}
+		}
+		return nil
+	}}
 	w.open()
 	t.Cleanup(w.finish)
 	return w
@@ -71,7 +89,7 @@ func (w *harness) open() {
 	broker := &w.engine.Broker
 	w.host.engine = w.engine
 	options := keyspace.Options{
-		Dir: w.dir, Partitions: 4, Clock: w.clock, NoPurge: true, OnDeath: broker.OnDeath, DeathsHeard: broker.DeathsHeard,
+		FS: w.disk, Dir: w.dir, Partitions: 4, Clock: w.clock, NoPurge: true, OnDeath: broker.OnDeath, DeathsHeard: broker.DeathsHeard,
 		OnLogged: w.engine.OnLogged,
 	}
 	if w.log != nil {

@@ -436,6 +436,7 @@ func TestScriptOverMemory(t *testing.T) {
 // What exceeds a limit of memory, of the reply or of arguments takes back what the script has written.
 func TestScriptLimitsTakeChangesBack(t *testing.T) {
 	t.Parallel()
+	drill.Slow(t) // its values are large
 	w := newHarness(t)
 	w.host.options["max-value-size"] = strconv.Itoa(1 << 20)
 	w.do(1, "SET", "k", "1")

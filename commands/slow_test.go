@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"mayfly/test/drill"
 )
 
 // longDocument returns a document of slowBytes or more, with a member n at its end.
@@ -281,6 +283,7 @@ func TestExecWorkIsBounded(t *testing.T) {
 // A transaction that goes through too many keys, or takes too long, is refused and changes nothing.
 func TestExecScansAreBounded(t *testing.T) {
 	t.Parallel()
+	drill.Slow(t) // its keys are long
 	w := newHarness(t)
 	w.host.options["max-value-size"] = "1"
 	id := strings.Repeat("x", 60_000)

@@ -2,9 +2,9 @@ package commands
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +16,8 @@ import (
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 	"mayfly/test/drill"
+	"mayfly/vfs"
+	"mayfly/vfs/vfstest"
 
 	"github.com/rs/zerolog"
 )
@@ -239,8 +241,7 @@ func TestTornTransaction(t *testing.T) {
 	for i := range 8 {
 		w.expect("OK", "SET", fmt.Sprint("k", i), "before")
 	}
-	journal := newestJournal(t, w.dir)
-	before, nothing := size(t, journal), w.dump()
+	before, nothing := journalSize(w), w.dump()
 
 	commands := [][]string{
 		{"CONTAINER.SET", "old", "TTL", "50"}, {"CONTAINER.CREATE", "new", "TTL", "5"}, {"DOC.PUT", "new", "d", `{"ttl":9}`}, {"SWAPDB", "0", "3"},
@@ -252,21 +253,14 @@ func TestTornTransaction(t *testing.T) {
 	if r := w.do(1, "EXEC"); len(r.Elems) != 13 {
 		t.Fatal(notation(r))
 	}
-	after, everything := size(t, journal), w.dump()
+	after, everything := journalSize(w), w.dump()
 	if after == before {
 		t.Fatal("the journal has not grown")
 	}
 
 	seenNothing, random, most := false, drill.Rand(t), drill.Pick[int64](400, 100, 1)
 	for cut := before; cut <= after; cut += 1 + random.Int64N(most) {
-		dir := t.TempDir()
-		if err := os.CopyFS(dir, os.DirFS(w.dir)); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Truncate(filepath.Join(dir, filepath.Base(journal)), cut); err != nil {
-			t.Fatal(err)
-		}
-		got := dumpFolder(t, dir)
+		got := dumpCut(w, cut)
 		switch {
 		case slices.Equal(got, nothing):
 			seenNothing = true
@@ -276,52 +270,59 @@ func TestTornTransaction(t *testing.T) {
 			t.Errorf("cut at %d of %d, but all is there", cut, after)
 		}
 	}
-	if got := dumpFolder(t, copyOf(t, w.dir)); !seenNothing || !slices.Equal(got, everything) {
+	if got := dumpCut(w, after); !seenNothing || !slices.Equal(got, everything) {
 		t.Errorf("uncut: %q", got)
 	}
 }
 
-func copyOf(t *testing.T, dir string) string {
-	t.Helper()
-	to := t.TempDir()
-	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
-		t.Fatal(err)
+// newestJournal opens the newest journal of the data folder in a file system.
+func (w *harness) newestJournal(fsys vfs.FS) vfs.File {
+	w.t.Helper()
+	entries, err := fsys.ReadDir(w.dir)
+	name := ""
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "journal-") {
+			name = max(name, e.Name())
+		}
 	}
-	return to
+	f, openErr := fsys.OpenFile(w.dir+"/"+name, os.O_RDWR, 0)
+	if err := errors.Join(err, openErr); err != nil {
+		w.t.Fatal(err)
+	}
+	return f
 }
 
-// dumpFolder opens a data folder and describes its living items.
-func dumpFolder(t *testing.T, dir string) []string {
-	t.Helper()
-	ks, err := keyspace.Open(keyspace.Options{Dir: dir, Partitions: 4, Clock: clock.NewManual(testStart), NoPurge: true})
+func journalSize(w *harness) int64 {
+	w.t.Helper()
+	f := w.newestJournal(w.disk)
+	defer f.Close()
+	info, err := f.Stat()
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
-	other := &harness{t: t, engine: NewEngine(ks, nil, zerolog.Nop())}
+	return info.Size()
+}
+
+// dumpCut describes the living items of a copy of the data folder whose newest journal ends earlier.
+func dumpCut(w *harness, end int64) []string {
+	w.t.Helper()
+	disk := vfstest.NewMemory()
+	vfstest.Copy(w.t, w.disk, w.dir, disk, w.dir)
+	f := w.newestJournal(disk)
+	if err := errors.Join(f.Truncate(end), f.Close()); err != nil {
+		w.t.Fatal(err)
+	}
+	ks, err := keyspace.Open(keyspace.Options{FS: disk, Dir: w.dir, Partitions: 4, Clock: clock.NewManual(testStart), NoPurge: true})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	other := &harness{t: w.t, engine: NewEngine(ks, nil, zerolog.Nop())}
 	all := other.dump()
 	other.check()
 	if err := ks.Close(); err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
 	return all
-}
-
-func newestJournal(t *testing.T, dir string) string {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "journal-*.db"))
-	if err != nil || len(files) == 0 {
-		t.Fatal("no journal: ", err)
-	}
-	return slices.Max(files)
-}
-
-func size(t *testing.T, path string) int64 {
-	t.Helper()
-	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return info.Size()
 }
 
 // TestTransfers moves amounts between keys in many partitions and databases, in transactions of several
