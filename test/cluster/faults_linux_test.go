@@ -31,7 +31,8 @@ type fault struct {
 	strace bool // it needs strace
 }
 
-var faults = []fault{
+// linkFaults are those of the network, nodeFaults those of processes and disks.
+var linkFaults = []fault{
 	{name: "the leader alone", begin: func(d *faultDrill, leader *harness.Node) func() {
 		d.Network.Isolate(leader.Number)
 		return d.Network.Heal
@@ -91,6 +92,9 @@ var faults = []fault{
 		}
 		return d.Network.Heal
 	}, goesOn: true},
+}
+
+var nodeFaults = []fault{
 	{name: "the leader is stopped", begin: func(_ *faultDrill, leader *harness.Node) func() {
 		leader.Signal(syscall.SIGSTOP)
 		return func() { leader.Signal(syscall.SIGCONT) }
@@ -108,12 +112,25 @@ var faults = []fault{
 	}, goesOn: true, strace: true},
 }
 
-// TestClusterFaults disturbs a cluster in many ways, one after the other, while clients write ledgers and histories through all
+// TestClusterFaults disturbs clusters in many ways, one after the other, while clients write ledgers and histories through all
 // nodes. No acknowledged write is lost, the histories are linearizable, and the nodes become equal.
 func TestClusterFaults(t *testing.T) {
-	if !drill.On() {
-		t.Parallel() // a drill measures how long clients wait
+	alone := drill.On() // it measures how long clients wait
+	if !alone {
+		t.Parallel()
 	}
+	for name, faults := range map[string][]fault{"links": linkFaults, "nodes": nodeFaults} {
+		t.Run(name, func(t *testing.T) {
+			if !alone {
+				t.Parallel()
+			}
+			disturb(t, faults)
+		})
+	}
+}
+
+// disturb starts a cluster and lets faults come over it.
+func disturb(t *testing.T, faults []fault) {
 	c := harness.NewCluster(t, ledgerArgs...)
 	c.NodeTimeout = harness.Brief
 	c.StartNetwork(3)
@@ -132,7 +149,7 @@ func TestClusterFaults(t *testing.T) {
 		for _, f := range faults {
 			t.Run(f.name, func(t *testing.T) { d.during(t, l, f) })
 		}
-		d.h.await(300)
+		d.h.await(300) // fewer commands test nothing
 		d.h.stop()
 		d.h.check()
 		l.pause()

@@ -138,7 +138,7 @@ func (h *history) stop() {
 	h.wg.Wait()
 }
 
-// await waits until n commands are recorded: fewer test nothing.
+// await waits until n commands are recorded.
 func (h *history) await(n int) {
 	h.T.Helper()
 	h.Await("a history", func() bool {
