@@ -144,7 +144,7 @@ var testImports = map[string]string{
 	"query":                      "query/page",
 	"keyspace/repair":            "keyspace keyspace/streamid keyspace/aof/aoftest",
 	"keyspace/foresight":         "keyspace/record",
-	"commands":                   "commands/redistest",
+	"commands":                   "commands/redistest vfs vfs/vfstest",
 	"keyspace/catalog":           "expiry",
 	"keyspace/tables":            "expiry/clock",
 	"keyspace/follow":            "expiry",
