@@ -67,7 +67,7 @@ func (n *Node) request(ctx context.Context, r request) error {
 	for began := clock.Monotonic(); ; {
 		err := n.requestOnce(ctx, r)
 		switch {
-		case broken && r.Op == "remove" && err != nil && err.Error() == notMember(r.Name).Error():
+		case broken && r.Op == "remove" && err != nil && n.isRemoved(r.Name, err):
 			return nil
 		case !isPassing(err, r.Op) || clock.Monotonic()-began > requestPatience*n.options.NodeTimeout:
 			return err
@@ -81,6 +81,12 @@ func (n *Node) request(ctx context.Context, r request) error {
 			return err
 		}
 	}
+}
+
+// isRemoved reports whether an error says that a node is no member: the leader knows none of the name, or the node is this one and
+// has learnt that it is out.
+func (n *Node) isRemoved(name string, err error) bool {
+	return err.Error() == notMember(name).Error() || name == n.options.Name && err.Error() == errRemoved.Error()
 }
 
 // errBroken is wrapped by the error of a request that the leader has not answered.
