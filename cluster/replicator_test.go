@@ -231,7 +231,7 @@ func testConfirmByLease(t *testing.T) {
 	if err := r.Confirm(0); err != nil {
 		t.Error(err)
 	}
-	time.Sleep(100)
+	time.Sleep(100 * time.Nanosecond)
 	late := confirm()
 	synctest.Wait()
 	select {
@@ -243,7 +243,7 @@ func testConfirmByLease(t *testing.T) {
 	if err := receive(t, late); err != nil {
 		t.Error(err)
 	}
-	time.Sleep(100)
+	time.Sleep(100 * time.Nanosecond)
 	late = confirm()
 	r.shut()
 	if err := receive(t, late); !errors.Is(err, replica.ErrNoMajority) {
