@@ -153,7 +153,11 @@ func (m *talkMaker) passwordTalk(int) talk {
 }
 
 // dialogue makes up what two clients send.
-func (m *talkMaker) dialogue(int) talk {
+func (m *talkMaker) dialogue(n int) talk {
+	if n == 0 { // chance brings messages and aborted transactions too rarely
+		aborted := [][]string{{"WATCH", "w"}, {"SET", "w", "1"}, {"MULTI"}, {"GET", "w"}, {"EXEC"}, {"QUIT"}}
+		return talk{[][][]string{pipelinesFirst[3], aborted}, m.Uint64()}
+	}
 	d := talk{make([][][]string, 2), m.Uint64()}
 	for i := range d.sides {
 		// Nothing would tell that CLIENT REPLY has been carried out.
