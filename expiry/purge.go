@@ -273,7 +273,8 @@ func (p *Purge) earnLocked(pace pace) {
 func (p *Purge) runLocked(pace pace, slow bool, limit time.Duration) State {
 	c := p.newCycle(pace, slow, limit)
 	var pools []Pool
-	if slow || p.unseen.Load() > 0 {
+	toSee := p.unseen.Load()
+	if slow || toSee > 0 {
 		pools = p.pools(p.next, maxScan)
 	}
 	toScan := len(pools)
@@ -311,7 +312,12 @@ func (p *Purge) runLocked(pace pace, slow bool, limit time.Duration) State {
 	}
 	exhausted := !done()
 	p.next = (p.next + scanned) & math.MaxInt32
-	unseen := p.saw(scanned)
+	left := max(toSee-int64(scanned), 0)
+	if scanned == toScan && toScan < maxScan {
+		left = 0 // those are all pools: some are gone since Rescan
+	}
+	p.unseen.CompareAndSwap(toSee, left) // else Rescan has been called
+	unseen := p.unseen.Load() > 0
 	p.turn += turns
 	p.coolLocked(queue)
 	p.budget -= c.used
@@ -325,15 +331,6 @@ func (p *Purge) runLocked(pace pace, slow bool, limit time.Duration) State {
 	}
 	p.count(c, exhausted)
 	return p.state
-}
-
-// saw notes that pools were scanned, and reports whether others are to be scanned soon.
-func (p *Purge) saw(scanned int) bool {
-	unseen := p.unseen.Load()
-	if unseen > 0 && scanned > 0 {
-		p.unseen.CompareAndSwap(unseen, max(unseen-int64(scanned), 0)) // else Rescan has been called
-	}
-	return p.unseen.Load() > 0
 }
 
 // hotQueueLocked returns the hot pools in the order of their turns in a new cycle. p.mu must be held.

@@ -319,3 +319,16 @@ func TestRescan(t *testing.T) {
 	}
 	s.checkBudget(t)
 }
+
+// TestRescanOfFewer: pools that are gone when their turn comes do not keep cycles going.
+func TestRescanOfFewer(t *testing.T) {
+	t.Parallel()
+	for _, left := range []int{0, 1, 3} {
+		s := newSim(1)
+		s.load(left, 0, 1)
+		s.purge.Rescan(4)
+		if state := s.purge.Slow(); state != Quiet {
+			t.Errorf("%d of 4 pools are left: state %d", left, state)
+		}
+	}
+}
