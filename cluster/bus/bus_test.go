@@ -304,7 +304,9 @@ func TestInterest(t *testing.T) {
 	event := func(channel, s string) []Message { return []Message{{Kind: Event, Channel: channel, Text: s}} }
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	until(t, "a stream", func() bool { b.Announced(ctx); a.Send(text("hello")); return len(b.got()) > 0 })
+	until(t, "a stream to b", func() bool { a.Send(text("hello")); return len(b.got()) > 0 })
+	b.Announce(Filter{Channels: []string{"ready"}})
+	until(t, "a stream to a", func() bool { return a.Wants("ready", "") }) // Announced waits for no other
 	for i := range 100 {
 		channel := fmt.Sprint("__keyspace@0__:", i)
 		if a.Wants(channel, "") {

@@ -153,7 +153,9 @@ func TestUnauthenticated(t *testing.T) {
 			t.Errorf("the log does not say it: %s", logs.text.String())
 		}
 	}
-	files.log.last = map[string]time.Duration{}
+	files.log.mu.Lock()
+	clear(files.log.last)
+	files.log.mu.Unlock()
 	_, _ = dialTLS(t, files.Addr(), keyPair(ca, "10.9.9.9", bothUsages...), helloRequest)
 	until(t, "the log names the host", func() bool { return filesLog.has("is for no node of the cluster: 127.0.0.1, node-b") })
 }

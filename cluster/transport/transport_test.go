@@ -144,7 +144,7 @@ func TestSendDoesNotBlock(t *testing.T) {
 	a.Add(2, lb.Addr())
 	b.Add(1, la.Addr())
 	until(t, "both are connected", func() bool { return a.Active(2) && b.Active(1) })
-	text := strings.Repeat("x", 64<<10)
+	text := strings.Repeat("x", 4<<10)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

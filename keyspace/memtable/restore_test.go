@@ -48,8 +48,7 @@ func TestRestore(t *testing.T) {
 				continue // Tx has one undo an item, for its first change
 			}
 			touched[id] = true
-			lastVersion++
-			it := record.Item{Kind: record.Plain, Body: strings.Repeat("b", r.IntN(500)), TS: int64(round), ExpireAt: ends[r.IntN(4)], Version: lastVersion}
+			it := record.Item{Kind: record.Plain, Body: strings.Repeat("b", r.IntN(500)), TS: int64(round), ExpireAt: ends[r.IntN(4)], Version: lastVersion.Add(1)}
 			h, e := table.Lookup(id)
 			if e == nil {
 				_, e = table.Insert(id, it, nil)
@@ -60,8 +59,7 @@ func TestRestore(t *testing.T) {
 			if r.IntN(3) > 0 {
 				table.Replace(h, e, id, it, nil)
 				if r.IntN(4) == 0 {
-					it.ExpireAt, it.Version = ends[r.IntN(4)], it.Version+1
-					lastVersion++
+					it.ExpireAt, it.Version = ends[r.IntN(4)], lastVersion.Add(1)
 					table.Overwrite(h, e, id, it, nil)
 				}
 			}

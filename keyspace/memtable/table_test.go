@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"mayfly/expiry"
@@ -19,12 +20,12 @@ func newTestTable() (*Table, *Shard) {
 }
 
 // lastVersion makes the versions of test items unique.
-var lastVersion uint64
+var lastVersion atomic.Uint64
 
 // put inserts or overwrites an item and gives it a new version.
 func put(t *Table, id string, it record.Item) *Entry {
-	lastVersion++
-	it.Version = lastVersion
+
+	it.Version = lastVersion.Add(1)
 	h, e := t.Lookup(id)
 	if e == nil {
 		_, e = t.Insert(id, it, nil)
