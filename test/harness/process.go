@@ -1,9 +1,14 @@
 package harness
 
 import (
+	"bufio"
 	"bytes"
+	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -14,10 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"bufio"
-	"context"
-	"errors"
-	"math/rand/v2"
+	"mayfly/test/drill"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -42,8 +44,10 @@ type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}
 
-// Main runs the tests of a package: it builds mayfly once for all of them, and lets them run in the root of the module.
+// Main runs the tests of a package: it builds mayfly once for all of them, and lets them run in the root of the module. The
+// quick form starts no program and builds none.
 func Main(m *testing.M) {
+	flag.Parse()
 	redis.SetLogger(quiet{})
 	os.Exit(run(m))
 }
@@ -56,6 +60,9 @@ func run(m *testing.M) (code int) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
+	}
+	if testing.Short() && !drill.On() {
+		return m.Run()
 	}
 	dir, err := os.MkdirTemp("", "mayfly")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // TestPortAuto: a server takes any free port, says which in its log, in the port file, in INFO and in CONFIG GET, and takes
 // another one when CONFIG SET asks for that. A config file keeps the word auto.
 func TestPortAuto(t *testing.T) {
-	t.Parallel()
+	harness.Parallel(t)
 	conf := harness.WriteFile(t, "mayfly.conf", "port auto\n")
 	p := harness.Start(t, filepath.Join(t.TempDir(), "data"), "--config", conf)
 	read := func() string {
