@@ -48,6 +48,11 @@ func (quiet) Printf(context.Context, string, ...any) {}
 // quick form starts no program and builds none.
 func Main(m *testing.M) {
 	flag.Parse()
+	// go test takes no result of these tests from its cache: it does not see that what another process builds has changed, nor
+	// the files that are read from the root of the module.
+	if err := flag.Set("test.testlogfile", ""); err != nil {
+		panic(err)
+	}
 	redis.SetLogger(quiet{})
 	os.Exit(run(m))
 }
