@@ -141,7 +141,14 @@ func commandTable() string {
 	out := "| command | what it does | group |\n|---|---|---|\n"
 	eachCommand(func(name string, c *commands.Command) {
 		call := strings.TrimSpace(name + " " + c.Syntax)
-		out += fmt.Sprintf("| `%s` | %s | %s |\n", cell(call), cell(strings.TrimSuffix(c.Summary, ".")), c.Group)
+		does := strings.TrimSuffix(c.Summary, ".")
+		switch {
+		case strings.HasPrefix(c.Differs, "Refused: "):
+			does = "**Always refused**: " + strings.TrimPrefix(c.Differs, "Refused: ")
+		case c.Flags&commands.OnlyInCluster != 0:
+			does += ". **Only in a cluster**"
+		}
+		out += fmt.Sprintf("| `%s` | %s | %s |\n", cell(call), cell(does), c.Group)
 	})
 	return out
 }
