@@ -122,7 +122,7 @@ func onDocument(do func(x *Context, d docTarget) Reply) Run {
 		}
 		it, found := x.Tx.Get(c, id)
 		if found && it.Kind != keyspace.Document {
-			return Fail(errWrongType)
+			return Fail(errPlainKey)
 		}
 		return do(x, docTarget{c, id, it, found})
 	}

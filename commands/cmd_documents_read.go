@@ -22,7 +22,7 @@ func runDocGet(x *Context) Reply {
 	}
 	it, found := x.Tx.Get(c, id)
 	if found && it.Kind != keyspace.Document {
-		return Fail(errWrongType)
+		return Fail(errPlainKey)
 	}
 	x.countRead(c, id, found)
 	if !found {

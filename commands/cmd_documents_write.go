@@ -49,6 +49,12 @@ var runDocPut = onDocument(func(x *Context, d docTarget) Reply {
 	if !when.holds(d.found, d.item.Version) {
 		return Null
 	}
+	if !d.found && d.container.IsDatabase() {
+		if c := x.Tx.Container(d.id); c != nil && !c.IsDatabase() { // DOC.PUT 1 orders, where orders 1 is meant
+			database, name := d.container.Name(), shown(d.id)
+			return Fail(errorf(errExchanged, database, name, name, database))
+		}
+	}
 	putDocument(x, d.container, d.id, doc, eventDocPut)
 	return OK
 })

@@ -88,7 +88,7 @@ const (
 
 	errNoGroup    = "NOGROUP No such key '%s' or consumer group '%s'"
 	errNoGroupFor = "NOGROUP No such consumer group '%s' for key name '%s'"
-	errNoLogKey   = "ERR no log: '%s' is not the name of one, __keyevent@<container>__:expired"
+	errNoLogKey   = "ERR no log: '%s' is not the name of one, __keyevent@<container>__:expired; CONTAINER.SET <container> LOG 3600 makes it, and with it the stream"
 	errMinIdle    = "ERR Invalid min-idle-time argument for %s"
 )
 

@@ -66,6 +66,9 @@ func parseDocQuery(in *Input) (Run, error) {
 		}
 	}
 	if o.err != nil {
+		if o.given == 0 && in.Args[2] != "" && !strings.ContainsAny(in.Args[2], " \n\t") && o.meant(in.Args[3]) == "" {
+			return nil, errorf(errUnquoted, expiry.Quote(in.Args[2]), expiry.Quote(in.Args[3]))
+		}
 		return nil, o.err
 	}
 	var err error

@@ -15,6 +15,7 @@ const (
 	errWrongPass   = Error("WRONGPASS invalid username-password pair or user is disabled.")
 	errNoPassword  = Error("ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
 	errNoProto     = Error("NOPROTO unsupported protocol version")
+	errPlainKey    = Error("WRONGTYPE Operation against a key holding the wrong kind of value: it is a plain key, for GET and SET")
 	errWrongType   = Error("WRONGTYPE Operation against a key holding the wrong kind of value")
 	errInternal    = Error("ERR internal error; the server's log has the details")
 
@@ -117,7 +118,9 @@ const (
 	errExecTime        = "EXECABORT Transaction discarded because it takes longer than %s, while others wait for its keys"
 	errLongReplies     = "ERR the replies of this transaction exceed %d bytes"
 	errOptionTwice     = "ERR option %s is given twice"
+	errUnquoted        = "ERR the query is %s alone, and %s is no option: quote the query, as in \"WHERE a = 1\""
 	errUnknownOption   = "ERR unknown option '%s': legal are %s"
+	errExchanged       = "ERR '%s' is a database and '%s' a container: DOC.PUT %s %s puts the document into the container"
 	errMeantOption     = "ERR unknown option '%s': legal are %s; did you mean %s?"
 	errOptionValue     = "ERR option %s needs a value: %s"
 	errMatchOneID      = "ERR IFMATCH goes with one id: %s container id IFMATCH etag"

@@ -195,7 +195,7 @@ func TestGroupErrors(t *testing.T) {
 	long := strings.Repeat("x", keyspace.MaxIDLength)
 	w.expect("(error) ERR no log: CONTAINER.SET orders LOG 3600 makes one", "XGROUP", "CREATE", "__keyevent@orders__:expired", "g", "$", "MKSTREAM")
 	w.expect("(error) ERR no log: CONTAINER.SET 0 LOG 3600 makes one", "XGROUP", "CREATE", "__keyevent@0__:expired", "g", "0", "MKSTREAM")
-	w.expect("(error) ERR no log: 'stream' is not the name of one, __keyevent@<container>__:expired", "XGROUP", "CREATE", "stream", "g", "$", "MKSTREAM")
+	w.expect("(error) ERR no log: 'stream' is not the name of one, __keyevent@<container>__:expired; CONTAINER.SET <container> LOG 3600 makes it, and with it the stream", "XGROUP", "CREATE", "stream", "g", "$", "MKSTREAM")
 	w.expect("(error) ERR name of a group of 65536 bytes is too long: legal are up to 65531", "XGROUP", "CREATE", streamKey, long, "$")
 	for _, args := range [][]string{
 		{"XGROUP", "CREATECONSUMER", streamKey, "g", long},

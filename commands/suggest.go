@@ -58,10 +58,21 @@ const (
 	hintRebuild = "an index is always up to date. INDEX.LIST shows whether it is ready."
 	hintJSON    = "the JSON.* commands are those of RedisJSON 8.6; DOC.PUT, DOC.GET and DOC.PATCH work on the same documents."
 	hintLists   = "did you mean CONTAINER.LIST?"
+	hintTypes   = "values are strings and JSON, without Redis' other types: see docs/redis-compatibility.md."
 )
 
+// otherTypes are Redis' commands on types that do not exist here.
+var otherTypes = strings.Fields(`
+	blmove blmpop blpop brpop brpoplpush lindex linsert llen lmove lmpop lpop lpos lpush lpushx lrange lrem lset ltrim rpop rpoplpush rpush rpushx
+	hdel hexists hget hgetall hincrby hincrbyfloat hkeys hlen hmget hmset hrandfield hscan hset hsetnx hstrlen hvals
+	sadd scard sdiff sdiffstore sinter sintercard sinterstore sismember smembers smismember smove spop srandmember srem sscan sunion sunionstore
+	bzmpop bzpopmax bzpopmin zadd zcard zcount zdiff zdiffstore zincrby zinter zintercard zinterstore zlexcount zmpop zmscore zpopmax zpopmin
+	zrandmember zrange zrangebylex zrangebyscore zrangestore zrank zrem zremrangebylex zremrangebyrank zremrangebyscore zrevrange zrevrangebylex
+	zrevrangebyscore zrevrank zscan zscore zunion zunionstore
+	geoadd geodist geohash geopos georadius georadiusbymember geosearch geosearchstore pfadd pfcount pfmerge`)
+
 // hint returns what to tell a user of an unknown command, a sentence; empty if its name resembles none of
-// mayfly's. Other names get no hints: their errors have the words of Redis.
+// mayfly's, nor a command on another type. Other names get no hints: their errors have the words of Redis.
 func hint(args []string) string {
 	family, verb := splitName(args)
 	if family == "ft" && verb != "" {
@@ -77,6 +88,8 @@ func hint(args []string) string {
 		return "did you mean " + command + "?"
 	}
 	switch {
+	case slices.Contains(otherTypes, family) && len(family) == len(args[0]):
+		return hintTypes
 	case family == "json" && verb != "":
 		return hintJSON
 	case len(family) == len(args[0]) && (family == "containers" || family == "collections"):

@@ -39,7 +39,7 @@ func TestHint(t *testing.T) {
 		"CREATE INDEX c /a": hintIndex, "drop index c /a": hintUnindex, "SHOW INDEXES": hintIndexes, "INDEXES": hintIndexes, "INDEXES orders": hintIndexes,
 		"CREATE": "", "CREATE USER": "", "CREATE.INDEX": "", "INDEX": "",
 		"CONTAINERS": hintLists, "containers orders": hintLists, "COLLECTIONS": hintLists, "CONTAINERS LIST": "did you mean CONTAINER.LIST?", "JSON.XYZ": hintJSON,
-		"FT": "", "JSON": "", "DOC": "", "CONTAINER": "", "HSET k f v": "", "FTX.SEARCH": "", "QUERY": "", "COUNT": "", "FLUSH": "", "": "",
+		"FT": "", "JSON": "", "DOC": "", "CONTAINER": "", "HSET k f v": hintTypes, "lpop": hintTypes, "HSET.X": "", "DUMP k": "", "FTX.SEARCH": "", "QUERY": "", "COUNT": "", "FLUSH": "", "": "",
 		strings.Repeat("x", 1000): "", "FT." + strings.Repeat("x", 1000): "", "JSON." + strings.Repeat("x", 1000): "",
 	} {
 		if got := hint(strings.Split(call, " ")); got != want {

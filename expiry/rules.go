@@ -196,7 +196,7 @@ func ParseDefault(s string) (TTL, error) {
 	if t, ok := parseSeconds(s); ok {
 		return t, nil
 	}
-	return 0, &RangeError{What: "default TTL", Value: Quote(s), Legal: legalDefault}
+	return 0, &RangeError{What: "default TTL", Value: Quote(s), Legal: legalDefault + inSeconds(s)}
 }
 
 // ParseOption reads a document's ttl from a command: "null" (in any case) for none, "-1" or 1 to 2147483647. The error is
@@ -208,7 +208,21 @@ func ParseOption(s string) (TTL, error) {
 	if t, ok := parseSeconds(s); ok {
 		return t, nil
 	}
-	return 0, &RangeError{What: "ttl", Value: Quote(s), Legal: "null, " + legalMember}
+	return 0, &RangeError{What: "ttl", Value: Quote(s), Legal: "null, " + legalMember + inSeconds(s)}
+}
+
+// secondsOf are the units that people write behind a number.
+var secondsOf = map[string]TTL{"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 604800}
+
+// inSeconds says how to write a time with a unit, such as 1h; empty for anything else.
+func inSeconds(s string) string {
+	digits, unit := cutDigits(s)
+	factor := secondsOf[strings.ToLower(unit)]
+	count, ok := parseSeconds(digits)
+	if factor == 0 || !ok || count > MaxTTL/factor {
+		return ""
+	}
+	return fmt.Sprintf("; %s is %d", Quote(s), count*factor)
 }
 
 // parseSeconds reads the one canonical spelling of a legal TTL: without leading zeros or a plus.

@@ -24,4 +24,4 @@ func IsHTTPRequest(args []string) bool {
 
 // HTTPAnswer is the answer to a request in HTTP.
 const HTTPAnswer = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n" +
-	"This port speaks the Redis protocol, not HTTP: use redis-cli or a Redis client. For metrics and health checks over HTTP, set metrics-addr.\n"
+	"This port speaks the Redis protocol, not HTTP: use redis-cli or a Redis client. The web page is served at web-addr, metrics and health checks at metrics-addr.\n"
