@@ -18,8 +18,8 @@ import (
 // DOC.PUT, too, overwrites no plain key. Commands on several ids, counts and scans skip plain keys.
 var documentCommands = []Command{
 	{
-		Name: "doc.put", Syntax: "container id json [TTL <-1 | seconds | NULL>] [NX | XX] [IFMATCH etag]",
-		Summary: "Stores a document, a JSON object, and starts its clock. TTL writes the member ttl into it.",
+		Name: "doc.put", Syntax: "container id json [TTL <-1 | seconds | NULL>] [NX | XX] [IFMATCH etag] [TS milliseconds]",
+		Summary: "Stores a document, a JSON object, and starts its clock. TTL writes the member ttl into it. TS keeps the time at which it was written elsewhere, and returns null if it is dead by now or was written later here.",
 		Flags:   Write | DenyOOM, Keys: OneID, Parse: parseDocPut,
 	},
 	{

@@ -2,12 +2,14 @@ package commands
 
 import (
 	"iter"
+	"math"
 	"strings"
 	"unsafe"
 
 	"mayfly/commands/jsondoc"
 	"mayfly/commands/redisfmt"
 	"mayfly/expiry"
+	"mayfly/keyspace"
 )
 
 func parseDocPut(in *Input) (Run, error) {
@@ -24,7 +26,7 @@ func parseDocPut(in *Input) (Run, error) {
 			return nil, err
 		}
 	}
-	in.put = putInput{doc, opt.when}
+	in.put = putInput{doc: doc, when: opt.when, ts: opt.ts}
 	return runDocPut, nil
 }
 
@@ -32,10 +34,11 @@ func parseDocPut(in *Input) (Run, error) {
 type putInput struct {
 	doc  jsondoc.Document
 	when precondition
+	ts   int64 // when it was written elsewhere, ms; 0: it is written now
 }
 
 var runDocPut = onDocument(func(x *Context, d docTarget) Reply {
-	doc, when := &x.Input.put.doc, &x.Input.put.when
+	doc, when, ts := &x.Input.put.doc, &x.Input.put.when, x.Input.put.ts
 	p := d.container.Policy()
 	if err := doc.CheckTTL(p); err != nil {
 		return Fail(err)
@@ -55,9 +58,27 @@ var runDocPut = onDocument(func(x *Context, d docTarget) Reply {
 			return Fail(errorf(errExchanged, database, name, name, database))
 		}
 	}
+	if ts != 0 {
+		return d.restore(x, doc, ts)
+	}
 	putDocument(x, d.container, d.id, doc, eventDocPut)
 	return OK
 })
+
+// restore stores a document that was written elsewhere at ts (ms), unless it is dead by now or a later one is here.
+func (d docTarget) restore(x *Context, doc *jsondoc.Document, ts int64) Reply {
+	ts = min(ts, x.Now())
+	it := keyspace.Item{Kind: keyspace.Document, Body: doc.JSON, TS: ts, ExpireAt: doc.ExpireAt(ts)}
+	x.work += int64(len(it.Body))
+	if x.Tx.Restore(d.container, d.id, it) != keyspace.Stored {
+		return Null
+	}
+	if !d.found {
+		x.notify(eventNew, d.container, d.id)
+	}
+	x.notify(eventDocPut, d.container, d.id)
+	return OK
+}
 
 // readDeadline reads the deadline of a document, in a long one without locks. It returns false if the Run must return:
 // it runs again afterwards.
@@ -81,9 +102,10 @@ type putOptions struct {
 	withTTL bool
 	ttl     expiry.TTL // if withTTL; Absent removes the member
 	when    precondition
+	ts      int64 // as in putInput
 }
 
-var putOptionNames = []string{"TTL", "NX", "XX", "IFMATCH"}
+var putOptionNames = []string{"TTL", "NX", "XX", "IFMATCH", "TS"}
 
 func parsePutOptions(args []string) (putOptions, error) {
 	var opt putOptions
@@ -101,6 +123,8 @@ func parsePutOptions(args []string) (putOptions, error) {
 			opt.when.present = true
 		case "IFMATCH":
 			o.fail(opt.when.parseMatch(o.value("an etag or *"), docEtags))
+		case "TS":
+			opt.ts = o.number(1, math.MaxInt64)
 		}
 	}
 	o.fail(opt.when.validate())

@@ -101,7 +101,7 @@ func parseJSONSet(in *Input) (Run, error) {
 	}
 	maxSize := in.MaxValue
 	if p.Root() {
-		in.put = putInput{doc, precondition{absent: o.absent, present: o.present}}
+		in.put = putInput{doc: doc, when: precondition{absent: o.absent, present: o.present}}
 		return runJSONSet, nil
 	}
 	return editingJSON(in, eventJSONSet, jsonEditor{

@@ -109,6 +109,11 @@ func (tx *Tx) Put(c *Container, id string, kind Kind, body string, expireAt int6
 
 // PutEncoded is Put and SetEncoding, at the cost of one of them. Chosen keeps the encoding of a body that was there.
 func (tx *Tx) PutEncoded(c *Container, id string, kind Kind, body string, expireAt int64, n Encoding) Item {
+	return tx.put(c, id, Item{Kind: kind, Body: body, TS: tx.now, ExpireAt: expireAt}, n)
+}
+
+// put stores an item as written at its TS. It gets a new version.
+func (tx *Tx) put(c *Container, id string, it Item, n Encoding) Item {
 	p := tx.partition(id)
 	h, e := tx.lookup(p, c, id)
 	t := c.tables[p.Number]
@@ -119,8 +124,8 @@ func (tx *Tx) PutEncoded(c *Container, id string, kind Kind, body string, expire
 		t = tx.ks.tables.Open(c, p)
 		tx.noteTable(t)
 	}
-	it := record.Item{Kind: kind, Body: body, TS: tx.now, ExpireAt: expireAt, Version: p.NextVersion()}
-	own := tx.bodies.Find(body)
+	it.Version = p.NextVersion()
+	own := tx.bodies.Find(it.Body)
 	switch {
 	case e == nil:
 		if tx.kept {
@@ -140,7 +145,7 @@ func (tx *Tx) PutEncoded(c *Container, id string, kind Kind, body string, expire
 	if n != record.Chosen {
 		e.SetEncoding(n)
 	}
-	t.NoteDue(it.TS, expireAt)
+	t.NoteDue(it.TS, it.ExpireAt)
 	tx.alert(p, c, id)
 	tx.changes.Written(t, e)
 	return t.Item(e)

@@ -38,7 +38,7 @@ func (tx *Tx) RestoreContainer(s ContainerRecord) (*Container, error) {
 			tx.SetPolicy(c, s.Policy.Default, s.Policy.Mode)
 		}
 		tx.SetHold(c, s.Policy.Hold) // "" changes nothing: the container is not on hold
-		tx.restoreIndexes(c, s.Indexes)
+		tx.RestoreIndexes(c, s.Indexes)
 		return c, nil
 	}
 	cat := tx.writeCatalogue()
@@ -58,12 +58,17 @@ func (tx *Tx) RestoreContainer(s ContainerRecord) (*Container, error) {
 	}
 	tx.addHistory(c, expiry.HistoryEntry{What: expiry.Restored, Kills: -1})
 	tx.recordContainer(c)
-	tx.restoreIndexes(c, s.Indexes)
+	tx.RestoreIndexes(c, s.Indexes)
 	return c, nil
 }
 
-// restoreIndexes adds the indexes of a record that the container lacks, up to the limit.
-func (tx *Tx) restoreIndexes(c *Container, recorded [][]string) {
+// Untouched reports whether a container is one of the databases as they exist from the start, and empty. It needs BeginAll.
+func (c *Container) Untouched() bool {
+	return c.IsDatabase() && c.emptyLocked() && *c.Policy() == expiry.Policy{Default: expiry.Forever}
+}
+
+// RestoreIndexes adds the indexes of a record that the container lacks, up to the limit. It needs BeginAll.
+func (tx *Tx) RestoreIndexes(c *Container, recorded [][]string) {
 	for _, x := range indexing.FromRecord(recorded).List() {
 		if len(c.Indexes()) < index.MaxIndexes {
 			tx.CreateIndex(c, x.Definition)
@@ -91,10 +96,9 @@ const (
 	Newer           // the item under its id was written later and stays
 )
 
-// Restore stores an item from another data folder with the time of its last write. So it has the same time left. An
-// item from the future, of a machine whose clock is ahead, counts as written now: files must not move the clock. The
-// item gets a new version. The partition of the id must be locked, and no other command may follow in the
-// transaction.
+// Restore stores an item from elsewhere with the time of its last write. So it has the same time left. An item from the
+// future, of a machine whose clock is ahead, counts as written now: files must not move the clock. The item gets a new
+// version. The partition of the id must be locked.
 func (tx *Tx) Restore(c *Container, id string, it Item) Restored {
 	ts := min(max(it.TS, 1), tx.now)
 	if deadline := c.Policy().Deadline; deadline != "" && it.Kind == Document && members.Has(it.Body) {
@@ -111,10 +115,7 @@ func (tx *Tx) Restore(c *Container, id string, it Item) Restored {
 	if ok && (there.TS > ts || there.TS == ts && c.Policy().Hold != "") {
 		return Newer
 	}
-	if !ok && tx.kept {
-		tx.bury(c.tables[tx.partition(id).Number], id) // it may have lived when the item was written
-	}
-	tx.now = ts // when the item was written
-	tx.Put(c, id, it.Kind, it.Body, it.ExpireAt)
+	it.TS = ts
+	tx.put(c, id, it, record.Chosen)
 	return Stored
 }

@@ -62,12 +62,17 @@ func TestImportObeysTheDeadline(t *testing.T) {
 		tx.Put(tx.Container("strict"), "there", keyspace.Document, `{}`, expiry.Inherit)
 	})
 	// Of a folder without deadlines: recorded ends give way, and the container that has items keeps its rule.
-	_, report := h.run(exitIncomplete, `{"container":"strict","default":"1000","deadline":"until"}
+	lines := `{"container":"strict","default":"1000","deadline":"until"}
 {"container":"strict","id":"a","ts":1699999999000,"end":1700000500000,"doc":{"end":1700000300,"until":1700000500}}
 {"container":"strict","id":"b","ts":1699999999000,"ttl":10,"doc":{"end":1700000300,"ttl":10}}
 {"container":"strict","id":"past","ts":1699999999000,"doc":{"end":1699999999}}
 {"container":"strict","id":"plain","ts":1699999999000,"end":1700000500000,"value":"x"}
-`, "import", h.path("data"))
+`
+	_, report := h.run(exitOK, lines, "import", h.path("data"))
+	if !strings.Contains(report, "container strict keeps its settings: DEADLINE end, not until;") {
+		t.Error(report)
+	}
+	_, report = h.run(exitIncomplete, lines, "import", h.path("data"), "--apply-settings")
 	if !strings.Contains(report, `line 1: container "strict" has items, whose ends are recorded: its deadline stays "end" and does not become "until"`) {
 		t.Error(report)
 	}
@@ -75,9 +80,10 @@ func TestImportObeysTheDeadline(t *testing.T) {
 	documents := `{"id":"x","end":1700000300}
 {"id":"y","end":"soon"}
 {"id":"z","end":5}
+{"id":"cosmos","end":"soon","_rid":"x","_ts":1699999999}
 `
 	_, report = h.run(exitIncomplete, documents, "import", h.path("data"), "--container", "strict")
-	for _, words := range []string{`line 2: invalid end "soon"`, "line 3: invalid end 5: legal are moments that have not passed"} {
+	for _, words := range []string{`line 2: invalid end "soon"`, "line 3: invalid end 5: legal are moments that have not passed", `line 4: invalid end "soon"`} {
 		if !strings.Contains(report, words) {
 			t.Errorf("%q is not in %s", words, report)
 		}
@@ -89,7 +95,7 @@ func TestImportObeysTheDeadline(t *testing.T) {
 	}
 	want := map[[2]string]int64{
 		{"strict", "there"}: expiry.Inherit, {"strict", "a"}: 1700000300000, {"strict", "b"}: 1700000009000, {"strict", "plain"}: 1700000500000,
-		{"strict", "x"}: 1700000300000, {"lenient", "x"}: 1700000300000, {"lenient", "y"}: expiry.Inherit,
+		{"strict", "x"}: 1700000300000, {"lenient", "x"}: 1700000300000, {"lenient", "y"}: expiry.Inherit, {"lenient", "cosmos"}: expiry.Inherit,
 	}
 	for at, it := range c.Items {
 		if end, ok := want[at]; !ok || it.ExpireAt != end {

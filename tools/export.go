@@ -203,9 +203,28 @@ type source struct {
 
 // containerState reads the state of a container. It returns false if the container does not exist.
 func (s *source) containerState(name string) (bool, error) {
-	reply, err := s.conn.do("CONTAINER.GET", name)
-	if err != nil || reply == nil {
+	d, err := s.conn.container(name)
+	if err != nil || d == nil {
 		return false, err
+	}
+	s.state = d.ContainerRecord
+	s.portion = int(min(portionItems, max(1, portionBytes*d.items/max(1, d.bytes))))
+	s.state.Indexes, err = indexesOf(s.conn, name)
+	return true, err
+}
+
+// described is a container of a server, as CONTAINER.GET describes it: without indexes and past defaults.
+type described struct {
+	keyspace.ContainerRecord
+	items, bytes int64
+	etag         string
+}
+
+// container describes a container; nil if it does not exist.
+func (c *client) container(name string) (*described, error) {
+	reply, err := c.do("CONTAINER.GET", name)
+	if err != nil || reply == nil {
+		return nil, err
 	}
 	ttl, err1 := field[string](reply, "ttl")
 	mode, err2 := field[string](reply, "ttlmode")
@@ -214,21 +233,19 @@ func (s *source) containerState(name string) (bool, error) {
 	keys, err5 := field[int64](reply, "keys")
 	bytes, err6 := field[int64](reply, "bytes")
 	number, err7 := field[int64](reply, "number")
-	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7); err != nil {
-		return false, err
+	etag, err8 := field[string](reply, "etag")
+	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8); err != nil {
+		return nil, err
 	}
-	s.state = keyspace.ContainerRecord{Name: name, DB: uint32(number), Created: created}
+	d := &described{items: documents + keys, bytes: bytes, etag: etag}
+	d.ContainerRecord = keyspace.ContainerRecord{Name: name, DB: uint32(number), Created: created}
 	if mode == expiry.Lenient.String() {
-		s.state.Policy.Mode = expiry.Lenient
+		d.Policy.Mode = expiry.Lenient
 	}
-	s.state.Policy.Deadline, _ = field[string](reply, "deadline") // null for none
-	s.state.Policy.Hold, _ = field[string](reply, "hold")
-	if s.state.Indexes, err = indexesOf(s.conn, name); err != nil {
-		return false, err
-	}
-	s.state.Policy.Default, err = expiry.ParseDefault(ttl)
-	s.portion = int(min(portionItems, max(1, portionBytes*(documents+keys)/max(1, bytes))))
-	return true, err
+	d.Policy.Deadline, _ = field[string](reply, "deadline") // null for none
+	d.Policy.Hold, _ = field[string](reply, "hold")
+	d.Policy.Default, err = expiry.ParseDefault(ttl)
+	return d, err
 }
 
 // indexesOf returns the indexes of a container of a server, as a record has them: paths, with "geo" at the end of one

@@ -71,16 +71,23 @@ func TestImportIntoAContainerOnHold(t *testing.T) {
 	for _, line := range []string{
 		`{"container":"orders","default":"5"}`, `{"container":"orders","default":"100","hold":"case 12"}`,
 	} {
-		if _, report := h.run(exitIncomplete, line+"\n", "import", h.path("data")); !strings.Contains(report, "line 1: container 'orders' is on hold: case 4711") {
+		if _, report := h.run(exitOK, line+"\n", "import", h.path("data")); !strings.Contains(report, "container orders keeps its settings: ") {
+			t.Errorf("%s: %s", line, report)
+		}
+		if _, report := h.run(exitIncomplete, line+"\n", "import", h.path("data"), "--apply-settings", "--max-kill", "9"); !strings.Contains(report, "line 1: container 'orders' is on hold: case 4711") {
 			t.Errorf("%s: %s", line, report)
 		}
 	}
 	h.run(exitOK, `{"container":"orders","default":"100","hold":"case 4711"}`+"\n"+`{"container":"orders","default":"100"}`+"\n", "import", h.path("data"))
-	// A hold of the source holds the target's items too.
-	h.run(exitIncomplete, `{"container":"free","default":"100000","hold":"case 12"}
+	// A hold of the source holds the target's items too, if that is wanted.
+	held := `{"container":"free","default":"100000","hold":"case 12"}
 {"container":"free","id":"a","ts":1700000001000,"doc":{"there":1}}
 {"container":"free","id":"b","ts":1700000001000,"doc":{"there":1}}
-`, "import", h.path("data"))
+`
+	if _, report := h.run(exitOK, strings.SplitAfter(held, "\n")[0], "import", h.path("data")); !strings.Contains(report, "HOLD off, not case 12;") {
+		t.Error(report)
+	}
+	h.run(exitIncomplete, held, "import", h.path("data"), "--apply-settings")
 	c := h.content("data")
 	if it := c.Items[[2]string{"free", "a"}]; len(c.Items) != 4 || it.Body != `{"here":1}` {
 		t.Errorf("%+v", c.Items)

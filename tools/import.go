@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"mayfly/expiry"
 	"mayfly/keyspace"
@@ -13,10 +14,11 @@ import (
 
 var importTool = tool{
 	name:   "import",
-	syntax: "[file | --in file] [<dir> | --dir <dir> | <host:port>] [--format ndjson|buntdb] [--container name [--ttl off|-1|n]] [--partitions n] [--max-containers n] [--strict]",
+	syntax: "[file | --in file] [<dir> | --dir <dir> | <host:port>] [--format ndjson|buntdb] [--container name [--ttl off|-1|n]] [--keep-times] [--apply-settings [--max-kill n]] [--partitions n] [--max-containers n] [--strict]",
 	summary: "Reads lines or a buntdb database as export writes them, and any buntdb database with the keys container/id and documents as values. " +
 		"Into a data folder, new or existing, that no server uses: items keep the time of their last write, and with it what life they have left. " +
-		"Into a running server: documents begin to live anew; plain keys keep their end. An item that was written later in the target stays. " +
+		"Into a running server: documents begin to live anew unless --keep-times is given; plain keys keep their end. An item that was written later in the folder stays. " +
+		"A container that exists keeps its settings unless --apply-settings is given. " +
 		"With --container it reads documents of other systems: an item of Cosmos DB keeps what is left of its ttl by its _ts. " +
 		"Bad lines and keys are reported and left out. With a file and no target the folder is " + defaultDir + ". A new folder is named by --dir or by a path with a slash. " +
 		"Exit code: 0 everything is in, 1 something is not, 2 it could not go on.",
@@ -35,8 +37,12 @@ func importItems(c *call) (code int, err error) {
 	in := c.flags.String("in", "", "file to read; empty: standard input")
 	format := c.flags.String("format", "", "of the file: "+formatLines+" or "+formatDatabase+"; empty: by its first byte")
 	container := c.flags.String("container", "", "import documents of another system into this container: Cosmos DB's items, MongoDB's extended JSON, any JSON objects; in lines or as one array")
-	ttl := c.flags.String("ttl", "", "default TTL with which to create or change that container: off, -1 or seconds; empty: it exists")
+	ttl := c.flags.String("ttl", "", "default TTL with which to create that container: off, -1 or seconds; empty: it exists")
 	strict := c.flags.Bool("strict", false, "stop at the first bad line or key")
+	keepTimes := c.flags.Bool("keep-times", false, "in a running server documents keep the time of their last write, too: Cosmos DB's _ts, or ts of an export")
+	var wanted changes
+	c.flags.BoolVar(&wanted.apply, "apply-settings", false, "change default, mode, deadline and hold of containers that exist, as the file or --ttl says; without it they stay, and a line says how they differ")
+	c.flags.IntVar(&wanted.maxKill, "max-kill", 0, "most items of a container that --apply-settings may kill at once")
 	values, err := c.arguments()
 	if err != nil {
 		return exitFailed, err
@@ -57,7 +63,7 @@ func importItems(c *call) (code int, err error) {
 	m := &importer{call: c, strict: *strict, unit: "line"}
 	m.each = m.line
 	var read func() error
-	var made *keyspace.ContainerRecord
+	var made *settings
 	switch {
 	case *container == "" && *ttl != "":
 		err = errors.New("--ttl is the default of the container that --container names")
@@ -75,9 +81,9 @@ func importItems(c *call) (code int, err error) {
 		if *partitions != 0 {
 			return exitFailed, errors.New("the number of a running server's partitions is its own")
 		}
-		m.to, err = newServerTarget(to, &server, c.Clock, m.refused)
+		m.to, err = m.newServerTarget(to, &server, *keepTimes, wanted)
 	} else {
-		m.to, err = newFolderTarget(to, *partitions, *maxContainers, c.Clock)
+		m.to, err = newFolderTarget(to, *partitions, *maxContainers, c.Clock, wanted)
 	}
 	if err != nil {
 		return exitFailed, err
@@ -101,7 +107,7 @@ func importItems(c *call) (code int, err error) {
 }
 
 // documents returns the function that imports documents of another system, and the container to make.
-func (m *importer) documents(f *os.File, container, ttl string) (read func() error, made *keyspace.ContainerRecord, err error) {
+func (m *importer) documents(f *os.File, container, ttl string) (read func() error, made *settings, err error) {
 	in := bufio.NewReader(m.In)
 	if f != nil {
 		in.Reset(f)
@@ -145,11 +151,45 @@ func (m *importer) source(f *os.File, format string) (read func() error, err err
 
 // target takes the containers and items of an import. An error concerns one of them unless it is fatal.
 type target interface {
-	// container creates or changes a container and returns its number, which may differ.
-	container(c keyspace.ContainerRecord) (number uint32, err error)
+	// container creates a container. One that exists keeps its settings unless changes are wanted.
+	container(c settings) (received, error)
 	item(at place, e entry) (keyspace.Restored, error)
 	close() error
 }
+
+// received says what a target has done with a container.
+type received struct {
+	number uint32 // which may differ
+	note   string // that its settings differ, or were changed; empty: neither
+}
+
+// changes says what an import does with the settings of containers that exist.
+type changes struct {
+	apply   bool
+	maxKill int // the most items of a container that a change may kill
+}
+
+// kept and changed are the notes of containers whose settings differ.
+func kept(differences []string) string {
+	return "keeps its settings: " + strings.Join(differences, ", ") + "; --apply-settings changes them"
+}
+
+func changed(differences []string, kills int64) string {
+	return fmt.Sprintf("has the settings of the import now; they had been: %s; the change has killed %d items", strings.Join(differences, ", "), kills)
+}
+
+// admit refuses a change that would kill more than allowed.
+func (c changes) admit(name string, kills int64) error {
+	if kills <= int64(c.maxKill) {
+		return nil
+	}
+	return unsettled(fmt.Sprintf("the settings would kill %d items of container %s at once, more than --max-kill %d: nothing has changed", kills, expiry.Quote(name), c.maxKill))
+}
+
+// unsettled is the error for a container whose settings an import does not change.
+type unsettled string
+
+func (text unsettled) Error() string { return string(text) }
 
 // place is where the file of an import holds something: in a line, in an array, or under a key.
 type place struct {
@@ -237,14 +277,17 @@ func (m *importer) line(at place, text []byte) error {
 	return m.item(at, e)
 }
 
-func (m *importer) container(c keyspace.ContainerRecord) error {
-	number, err := m.to.container(c)
+func (m *importer) container(c settings) error {
+	r, err := m.to.container(c)
 	if err != nil {
 		return err
 	}
 	m.containers++
-	if c.DB != 0 && number != c.DB {
-		fmt.Fprintf(m.Err, "container %s has the number %d, not %d\n", c.Name, number, c.DB)
+	if r.note != "" {
+		fmt.Fprintf(m.Err, "container %s %s\n", c.Name, r.note)
+	}
+	if c.DB != 0 && r.number != c.DB {
+		fmt.Fprintf(m.Err, "container %s has the number %d, not %d\n", c.Name, r.number, c.DB)
 	}
 	return nil
 }

@@ -70,9 +70,10 @@ type databaseReader struct {
 
 // note holds what the key and the value of an item do not tell.
 type note struct {
-	ts    int64
-	end   *int64
-	plain bool
+	ts      int64
+	end     *int64
+	plain   bool
+	ignored bool
 }
 
 // readDatabase imports the containers of a database and then its items.
@@ -152,7 +153,7 @@ func (r *databaseReader) note(text []byte) error {
 		return err
 	}
 	id, err := either("id", l.ID, l.ID64)
-	r.notes[itemKey(l.Container, id)] = note{l.TS, l.End, l.Value != nil}
+	r.notes[itemKey(l.Container, id)] = note{l.TS, l.End, l.Value != nil, l.Ignored}
 	return err
 }
 
@@ -166,7 +167,7 @@ func (r *databaseReader) item(key, value string) error {
 	at := place{key: key}
 	err = r.importer.item(at, e)
 	if missing, ok := errors.AsType[missingContainer](err); ok {
-		created := keyspace.ContainerRecord{Name: string(missing), Created: r.Clock.Now(), Policy: expiry.Policy{Default: expiry.Forever}}
+		created := settings{ContainerRecord: keyspace.ContainerRecord{Name: string(missing), Created: r.Clock.Now(), Policy: expiry.Policy{Default: expiry.Forever}}}
 		if err := r.container(created); err != nil {
 			return err
 		}
@@ -185,7 +186,7 @@ func (r *databaseReader) entry(key, value string) (e entry, err error) {
 		return e, err
 	}
 	n, noted := r.notes[key]
-	l := line{Container: container, ID: &id, TS: n.ts, End: n.end}
+	l := line{Container: container, ID: &id, TS: n.ts, End: n.end, Ignored: n.ignored}
 	if n.plain {
 		l.Value = &value
 	} else {

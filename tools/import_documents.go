@@ -25,9 +25,8 @@ type documentReader struct {
 	container string
 }
 
-// newDocumentReader returns a reader for a container. ttl is the default with which to create or change
-// it; empty: it must exist.
-func (m *importer) newDocumentReader(container, ttl string) (r *documentReader, state *keyspace.ContainerRecord, err error) {
+// newDocumentReader returns a reader for a container. ttl is the default with which to create it; empty: it must exist.
+func (m *importer) newDocumentReader(container, ttl string) (r *documentReader, state *settings, err error) {
 	if err := validName(container); err != nil {
 		return nil, nil, err
 	}
@@ -35,7 +34,7 @@ func (m *importer) newDocumentReader(container, ttl string) (r *documentReader, 
 	if ttl == "" {
 		return r, nil, nil
 	}
-	state = &keyspace.ContainerRecord{Name: container, Created: m.Clock.Now()}
+	state = &settings{ContainerRecord: keyspace.ContainerRecord{Name: container, Created: m.Clock.Now()}}
 	state.Policy.Default, err = expiry.ParseDefault(ttl)
 	return r, state, err
 }

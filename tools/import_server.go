@@ -8,7 +8,6 @@ import (
 
 	"mayfly/commands/jsondoc"
 	"mayfly/expiry"
-	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 
 	"github.com/gomodule/redigo/redis"
@@ -16,9 +15,10 @@ import (
 
 // serverTarget imports into a running server, many commands at a time.
 type serverTarget struct {
-	conn  *client
-	clock clock.Clock
-	bad   func(at place, err error) // reports what the server has refused
+	*importer
+	conn      *client
+	keepTimes bool // of documents, where they are known
+	wanted    changes
 
 	policies map[string]*expiry.Policy // of containers seen so far; nil: the server has none
 	selected string
@@ -26,42 +26,107 @@ type serverTarget struct {
 	bytes    int     // of their values
 }
 
-func newServerTarget(address string, o *serverOptions, clock clock.Clock, bad func(place, error)) (*serverTarget, error) {
+func (m *importer) newServerTarget(address string, o *serverOptions, keepTimes bool, wanted changes) (*serverTarget, error) {
 	conn, err := o.connect(address)
 	if err != nil {
 		return nil, err
 	}
-	return &serverTarget{conn: conn, clock: clock, bad: bad, policies: make(map[string]*expiry.Policy)}, nil
+	return &serverTarget{importer: m, conn: conn, keepTimes: keepTimes, wanted: wanted, policies: make(map[string]*expiry.Policy)}, nil
 }
 
-func (s *serverTarget) container(state keyspace.ContainerRecord) (number uint32, err error) {
+func (s *serverTarget) container(c settings) (r received, err error) {
 	if err := s.flush(); err != nil {
-		return 0, err
+		return r, err
 	}
-	p := state.Policy
-	s.policies[state.Name] = &expiry.Policy{Default: p.Default, Mode: p.Mode, Hold: p.Hold}
-	set := []any{state.Name, "TTL", p.Default.String(), "TTLMODE", p.Mode.String()}
-	if p.Deadline != "" {
-		set = append(set, "DEADLINE", p.Deadline)
+	has, err := s.conn.container(c.Name)
+	switch {
+	case err != nil:
+	case has == nil:
+		err = s.create(&c)
+	default:
+		r.note, err = s.settle(&c, has)
 	}
-	if p.Hold != "" {
-		set = append(set, "HOLD", p.Hold)
+	if err = cmp.Or(err, s.indexes(c.ContainerRecord)); err == nil {
+		has, err = s.conn.container(c.Name)
 	}
-	if state.DB != 0 {
-		if _, err := s.conn.do("CONTAINER.SET", append(set, "NUMBER", state.DB)...); err == nil {
-			return state.DB, s.indexes(state)
+	if err != nil || has == nil {
+		return r, s.judge(err)
+	}
+	r.number = has.DB
+	s.policies[c.Name] = &has.Policy
+	return r, nil
+}
+
+// create creates a container, with its number if that is free.
+func (s *serverTarget) create(c *settings) error {
+	create := []any{c.Name, "TTL", c.Policy.Default.String(), "TTLMODE", c.Policy.Mode.String()}
+	if c.Policy.Deadline != "" {
+		create = append(create, "DEADLINE", c.Policy.Deadline)
+	}
+	err := errors.New("no number")
+	if c.DB != 0 {
+		_, err = s.conn.do("CONTAINER.CREATE", append(slices.Clone(create), "NUMBER", c.DB)...)
+	}
+	if err != nil { // or the number is not free
+		_, err = s.conn.do("CONTAINER.CREATE", create...)
+	}
+	if err == nil && c.Policy.Hold != "" {
+		_, err = s.conn.do("CONTAINER.SET", c.Name, "HOLD", c.Policy.Hold)
+	}
+	return err
+}
+
+// settle changes the settings of a container that exists, if that is wanted. An empty database as every server has it
+// takes those of the import. The note says how they differ, or differed.
+func (s *serverTarget) settle(c *settings, has *described) (note string, err error) {
+	differences := c.differences(has.Policy)
+	fresh := has.DB < keyspace.Databases && has.items == 0 && has.Policy == expiry.Policy{Default: expiry.Forever}
+	if len(differences) == 0 || !fresh && !s.wanted.apply {
+		if len(differences) > 0 {
+			note = kept(differences)
+		}
+		return note, nil
+	}
+	reply, err := s.conn.do("CONTAINER.PLAN", c.Name, "TTL", c.Policy.Default.String(), "SAMPLE", 0)
+	if err != nil {
+		return "", err
+	}
+	kills, err := field[int64](reply, "kills")
+	if err = cmp.Or(err, s.wanted.admit(c.Name, kills)); err != nil {
+		return "", err
+	}
+	set := []any{c.Name, "TTL", c.Policy.Default.String(), "MAXKILL", s.wanted.maxKill, "IFMATCH", has.etag}
+	if c.hasMode {
+		set = append(set, "TTLMODE", c.Policy.Mode.String())
+	}
+	if c.Policy.Deadline != "" {
+		set = append(set, "DEADLINE", c.Policy.Deadline)
+	}
+	if c.Policy.Hold != "" && c.Policy.Hold != has.Policy.Hold {
+		set = append(set, "HOLD", c.Policy.Hold)
+	}
+	reply, err = s.conn.do("CONTAINER.SET", set...)
+	if err == nil && reply == nil {
+		err = unsettled("the settings of container " + expiry.Quote(c.Name) + " have changed meanwhile: nothing was changed")
+	}
+	if err != nil || fresh {
+		return "", err
+	}
+	kills, err = s.killed(c.Name)
+	return changed(differences, kills), err
+}
+
+// killed returns how many items the last change of a container's default or mode has killed.
+func (s *serverTarget) killed(name string) (kills int64, err error) {
+	reply, err := s.conn.do("CONTAINER.HISTORY", name, "COUNT", 2) // a hold is an entry of its own
+	entries, _ := reply.([]any)
+	for _, entry := range entries {
+		if what, _ := field[string](entry, "what"); what == string(expiry.Set) {
+			kills, _ = field[int64](entry, "kills") // null: not counted
+			break
 		}
 	}
-	// Without a number, or because it is not free.
-	if _, err := s.conn.do("CONTAINER.SET", set...); err != nil || state.DB == 0 {
-		return 0, cmp.Or(s.judge(err), s.indexes(state))
-	}
-	reply, err := s.conn.do("CONTAINER.GET", state.Name)
-	if err != nil {
-		return 0, s.judge(err)
-	}
-	given, err := field[int64](reply, "number")
-	return uint32(given), cmp.Or(err, s.indexes(state))
+	return kills, err
 }
 
 // indexes creates the indexes of a container that the server does not have yet.
@@ -98,17 +163,20 @@ func (s *serverTarget) item(at place, e entry) (keyspace.Restored, error) {
 		return 0, missingContainer(e.container)
 	}
 	// The server would start its clock again.
-	if policy.Dead(it.TS, it.ExpireAt, s.clock.Now()) {
+	if policy.Dead(it.TS, it.ExpireAt, s.Clock.Now()) {
 		return keyspace.Dead, nil
 	}
 	if it.Kind == keyspace.Document && jsondoc.IsObject(it.Body) {
-		if e.keepsLeft && it.ExpireAt > 0 && policy.Default != expiry.Off {
-			if err := e.setTTL(it.ExpireAt - s.clock.Now()); err != nil {
+		put := []any{e.container, id, it.Body}
+		if s.keepTimes && !e.fresh {
+			put = append(put, "TS", it.TS)
+		} else if e.keepsLeft && it.ExpireAt > 0 && policy.Default != expiry.Off {
+			if err := e.setTTL(it.ExpireAt - s.Clock.Now()); err != nil {
 				return 0, err
 			}
-			it = e.item
+			put[2] = e.item.Body
 		}
-		return keyspace.Stored, s.send(at, len(it.Body), "DOC.PUT", e.container, id, it.Body)
+		return keyspace.Stored, s.send(at, len(it.Body), "DOC.PUT", put...)
 	}
 	if s.selected != e.container {
 		if err := s.flush(); err != nil {
@@ -154,21 +222,12 @@ func (s *serverTarget) policy(name string) (*expiry.Policy, error) {
 	if err := s.flush(); err != nil {
 		return nil, err
 	}
-	reply, err := s.conn.do("CONTAINER.GET", name)
-	if err != nil || reply == nil {
+	has, err := s.conn.container(name)
+	if err != nil || has == nil {
 		return nil, s.judge(err)
 	}
-	text, err := field[string](reply, "ttl")
-	if err != nil {
-		return nil, fatal{err}
-	}
-	p := new(expiry.Policy)
-	if p.Default, err = expiry.ParseDefault(text); err != nil {
-		return nil, fatal{err}
-	}
-	p.Hold, _ = field[string](reply, "hold") // null for none
-	s.policies[name] = p
-	return p, nil
+	s.policies[name] = &has.Policy
+	return &has.Policy, nil
 }
 
 // send sends a command, and reads the replies when there are many.
@@ -189,24 +248,29 @@ func (s *serverTarget) flush() error {
 	sent := s.sent
 	s.sent, s.bytes = nil, 0
 	for _, at := range sent {
-		_, err := s.conn.receive()
-		refused := s.judge(err)
-		if _, ok := errors.AsType[fatal](refused); ok {
-			return refused
+		reply, err := s.conn.receive()
+		err = s.judge(err)
+		if _, ok := errors.AsType[fatal](err); ok {
+			return err
 		}
-		if refused != nil {
-			s.bad(at, refused)
+		switch {
+		case err != nil:
+			s.refused(at, err)
+		case reply == nil: // of DOC.PUT … TS
+			s.done[keyspace.Stored]--
+			s.done[keyspace.Newer]++
 		}
 	}
 	return nil
 }
 
-// judge makes errors fatal, except those with which the server has answered.
+// judge makes errors fatal, except those that concern one container or item.
 func (s *serverTarget) judge(err error) error {
 	if err == nil {
 		return nil
 	}
-	if _, ok := errors.AsType[redis.Error](err); ok {
+	_, refused := errors.AsType[redis.Error](err)
+	if _, ok := errors.AsType[unsettled](err); ok || refused {
 		return err
 	}
 	return fatal{fmt.Errorf("the connection failed: %w", err)}

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -29,7 +30,8 @@ import (
 // doc holds a document byte for byte. A document with line breaks is a string in raw. Ids and values that are
 // not UTF-8 are base64 in id64 and value64. ts is the time of the last write in ms. end is the item's
 // own end in ms, -1 for never; without it the container's default rules. The end of a document that is an object follows
-// from its member ttl, which the line repeats. If it follows from the container's deadline, the line has both.
+// from its member ttl, which the line repeats. If it follows from the container's deadline, the line has both. ignored
+// is true if the member ttl is illegal: the container had accepted it, and it does not count.
 
 // lineWriter makes lines. A line is valid until the next call.
 type lineWriter struct{ buf bytes.Buffer }
@@ -153,6 +155,9 @@ func (w *lineWriter) head(container, id string, it keyspace.Item) {
 		if doc.TTL != expiry.Absent {
 			w.number("ttl", int64(doc.TTL))
 		}
+		if doc.TTLErr != nil {
+			w.buf.WriteString(`,"ignored":true`)
+		}
 		end = expiry.ExpireAt(it.TS, doc.TTL)
 	}
 	if it.ExpireAt != end {
@@ -179,6 +184,7 @@ type line struct {
 	ID64    *[]byte         `json:"id64"`
 	TS      int64           `json:"ts"`
 	TTL     *int64          `json:"ttl"`
+	Ignored bool            `json:"ignored"`
 	End     *int64          `json:"end"`
 	Doc     json.RawMessage `json:"doc"`
 	Raw     *string         `json:"raw"`
@@ -195,13 +201,13 @@ func readLine(text []byte) (*line, error) {
 	d.DisallowUnknownFields()
 	l := new(line)
 	if err := d.Decode(l); err != nil {
-		return nil, fmt.Errorf("not a line of an export (for documents of other systems, name a --container): %w", err)
+		return nil, fmt.Errorf("not a line of an export: %s; for documents of other systems, name a --container", notALine(err))
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return nil, errors.New("there is more than one object in the line")
 	}
 	if l.Container == "" {
-		return nil, fmt.Errorf("%w (for documents of other systems, name a --container)", validName(""))
+		return nil, errors.New("not a line of an export: it has no member container; for documents of other systems, name a --container")
 	}
 	if err := validName(l.Container); err != nil {
 		return nil, err
@@ -212,6 +218,24 @@ func readLine(text []byte) (*line, error) {
 	return l, nil
 }
 
+// notALine says what is wrong with a line in words of JSON: the decoder's own words name types of Go.
+func notALine(err error) string {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		what, _, _ := strings.Cut(wrong.Value, " ") // "number 1.5"
+		if wrong.Field == "" {
+			return "legal are JSON objects, and this is of type " + what
+		}
+		return fmt.Sprintf("its member %s is not legal as %s", wrong.Field, what)
+	}
+	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		return "an export has no member " + name
+	}
+	if _, ok := errors.AsType[base64.CorruptInputError](err); ok {
+		return err.Error()
+	}
+	return "invalid JSON: " + strings.TrimPrefix(err.Error(), "json: ")
+}
+
 func validName(container string) error {
 	if keyspace.ValidName(container) {
 		return nil
@@ -219,12 +243,35 @@ func validName(container string) error {
 	return fmt.Errorf("invalid container name %s: legal are 1 to 255 of letters, digits, _ . : -", expiry.Quote(container))
 }
 
+// settings is a container to import.
+type settings struct {
+	keyspace.ContainerRecord
+	hasMode bool // else it keeps the mode that it has
+}
+
+// differences says how a container that has a policy differs from the one to import; nil if it does not. How far
+// past defaults have killed is no setting.
+func (s *settings) differences(has expiry.Policy) (list []string) {
+	add := func(name, is, wanted string) {
+		if is != wanted {
+			list = append(list, fmt.Sprintf("%s %s, not %s", name, is, wanted))
+		}
+	}
+	add("TTL", has.Default.String(), s.Policy.Default.String())
+	if s.hasMode {
+		add("TTLMODE", has.Mode.String(), s.Policy.Mode.String())
+	}
+	add("DEADLINE", cmp.Or(has.Deadline, "none"), cmp.Or(s.Policy.Deadline, has.Deadline, "none"))
+	add("HOLD", cmp.Or(has.Hold, "off"), cmp.Or(s.Policy.Hold, has.Hold, "off"))
+	return list
+}
+
 // state reads the line of a container. It returns false for the line of an item.
-func (l *line) state() (s keyspace.ContainerRecord, ok bool, err error) {
+func (l *line) state() (s settings, ok bool, err error) {
 	if l.Default == nil || l.ID != nil || l.ID64 != nil {
 		return s, false, nil
 	}
-	s = keyspace.ContainerRecord{Name: l.Container, Created: l.Created}
+	s.ContainerRecord, s.hasMode = keyspace.ContainerRecord{Name: l.Container, Created: l.Created}, l.Mode != ""
 	s.Policy.InheritDeadTo, s.Policy.OwnDeadTo = l.InheritDeadTo, l.OwnDeadTo
 	s.Policy.Deadline, s.Policy.Hold = l.Deadline, l.Hold
 	if len(l.Deadline) > expiry.MaxDeadlineName || len(l.Hold) > expiry.MaxHold {
@@ -257,6 +304,7 @@ type entry struct {
 	item          keyspace.Item
 	fresh         bool  // the time of its last write is unknown: it counts as written now
 	keepsLeft     bool  // a document keeps what is left of its ttl where its clock starts anew
+	accepted      bool  // a container has accepted the member ttl before
 	ignored       error // why the member ttl of a document does not count
 }
 
@@ -269,7 +317,7 @@ func (l *line) entry(now int64) (e entry, err error) {
 	if e.id, err = either("id", l.ID, l.ID64); err != nil {
 		return e, err
 	}
-	e.item.TS, e.fresh = l.TS, l.TS == 0
+	e.item.TS, e.fresh, e.accepted = l.TS, l.TS == 0, l.Ignored
 	if e.fresh {
 		e.item.TS = now
 	}

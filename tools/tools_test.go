@@ -317,15 +317,20 @@ func TestImportReportsBadLines(t *testing.T) {
 		`{"container":"orders","id64":"/w==","ts":1700000060000,"value":"from the future"}`,
 		`{"container":"0","id":"","end":1700000005000,"value64":"AAE="}`,
 		`{"container":"orders","id":"ignored","doc":{"ttl":"x"}}`,
-		`{"container":"1","id":"accepted once","ts":1699999999000,"doc":{"ttl":"x"}}`,
+		`{"container":"1","id":"accepted once","ts":1699999999000,"ignored":true,"doc":{"ttl":"x"}}`,
 		"{\"container\":\"0\",\"id\":\"raw\",\"raw\":\"{\\n}\"}\r",
 	}
 	bad := map[string]string{
 		`nonsense`: "invalid character",
-		`{"container":"orders","id":"a","doc":{}} {}`:                                       "more than one object",
-		`{"container":"orders","id":"a","dco":{}}`:                                          `unknown field "dco"`,
-		`{"container":"or ders","id":"a","doc":{}}`:                                         "invalid container name",
-		`{"id":"a","doc":{}}`:                                                               "invalid container name",
+		`{"container":"orders","id":"a","doc":{}} {}`:           "more than one object",
+		`{"container":"orders","id":"a","dco":{}}`:              `no member "dco"; for documents of other systems, name a --container`,
+		`{"container":"orders","id":5,"doc":{}}`:                `its member id is not legal as number`,
+		`{"container":"orders","id":"a","ts":1.5,"doc":{}}`:     `its member ts is not legal as number`,
+		`{"container":"orders","indexes":["/n"],"default":"1"}`: `its member indexes is not legal as string`,
+		`["a"]`: "legal are JSON objects, and this is of type array",
+		`{"container":"1","id":"a","ts":1699999999000,"doc":{"ttl":"x"}}`: `invalid ttl "x"`,
+		`{"container":"or ders","id":"a","doc":{}}`:                       "invalid container name",
+		`{"id":"a","doc":{}}`:                                                               "it has no member container; for documents of other systems, name a --container",
 		`{"container":"nobody","id":"a","doc":{}}`:                                          `no container nobody`,
 		`{"container":"orders","doc":{}}`:                                                   "exactly one of id and id64",
 		`{"container":"orders","id":"a","id64":"YQ==","doc":{}}`:                            "exactly one of id and id64",
@@ -353,7 +358,7 @@ func TestImportReportsBadLines(t *testing.T) {
 	input := strings.Join(good, "\n") + "\n"
 	for line, words := range bad {
 		_, err := h.run(exitIncomplete, input+line+"\n"+good[2], "import", h.path("data"))
-		if !strings.Contains(err, "line 11: ") || !strings.Contains(err, words) || !strings.Contains(err, ", 1 lines are bad") {
+		if !strings.Contains(err, "line 11: ") || !strings.Contains(err, words) || !strings.Contains(err, ", 1 lines are bad") || strings.Contains(err, "json:") || strings.Contains(err, " Go ") {
 			t.Errorf("%.100s: %s", line, err)
 		}
 		h.refused(input+line+"\n"+good[2], []string{"line 11: ", words}, "import", h.path("data"), "--strict")
@@ -396,8 +401,11 @@ func TestImportIntoAFolderInUseBefore(t *testing.T) {
 		t.Error(report)
 	}
 	c := h.content("data")
-	if c.Items[[2]string{"orders", "a"}].Body != `{"here":1}` || c.Items[[2]string{"orders", "b"}].TS != epoch-1 || c.Containers["orders"].Policy.Default != 50 {
+	if c.Items[[2]string{"orders", "a"}].Body != `{"here":1}` || c.Items[[2]string{"orders", "b"}].TS != epoch-1 || c.Containers["orders"].Policy.Default != 100 {
 		t.Errorf("%+v", c)
+	}
+	if !strings.Contains(report, "container orders keeps its settings: TTL 100, not 50; --apply-settings changes them\n") {
+		t.Error(report)
 	}
 	more := `{"container":"more","default":"50"}` + "\n"
 	if _, report := h.run(exitIncomplete, more, "import", h.path("data"), "--max-containers", "1"); !strings.Contains(report, `"more": --max-containers allows 1`) {
@@ -409,6 +417,53 @@ func TestImportIntoAFolderInUseBefore(t *testing.T) {
 	h.refused(input, []string{"one data folder or one server"}, "import")
 	h.refused(input, []string{"-lenient"}, "import", h.path("data"), "--lenient")
 	h.refused("", []string{"no such file"}, "import", h.path("data"), "--in", h.path("none"))
+}
+
+// Settings of what exists stay, or are changed under a guard: TestImportChangesSettings of test/tools is the same for a server.
+func TestImportChangesSettings(t *testing.T) {
+	t.Parallel()
+	h := newFixture(t)
+	h.make("data", 3, func(_ *keyspace.Keyspace, tx *keyspace.Tx) {
+		c := tx.CreateContainer("tt", 1000, expiry.Lenient)
+		tx.CreateContainer("empty", 1000, expiry.Lenient)
+		tx.SetPolicy(tx.Container("1"), 7, expiry.Strict)
+		tx.SetPolicy(tx.Container("1"), expiry.Forever, expiry.Strict) // as from the start, but for its marks
+		for _, id := range []string{"a", "b"} {
+			tx.Put(c, id, keyspace.Document, `{}`, expiry.Inherit)
+		}
+	})
+	h.clock.Advance(10 * time.Second)
+	line := func(name string) string { return `{"container":"` + name + `","default":"5","mode":"strict"}` + "\n" }
+	for _, step := range []struct {
+		input   string
+		options []string
+		code    int
+		report  string
+		ttl     expiry.TTL // of the container afterwards
+		mode    expiry.Mode
+		name    string
+	}{
+		{line("tt"), nil, exitOK, "container tt keeps its settings: TTL 1000, not 5, TTLMODE lenient, not strict; --apply-settings", 1000, expiry.Lenient, "tt"},
+		{line("empty"), nil, exitOK, "container empty keeps its settings: ", 1000, expiry.Lenient, "empty"},
+		{line("1"), nil, exitOK, "container 1 keeps its settings: ", expiry.Forever, expiry.Strict, "1"},
+		{line("0"), nil, exitOK, "imported 1 containers", 5, expiry.Strict, "0"}, // nothing was ever set or stored there
+		{`{"id":"x"}`, []string{"--container", "tt", "--ttl", "5"}, exitOK, "container tt keeps its settings: TTL 1000, not 5;", 1000, expiry.Lenient, "tt"},
+		{line("tt"), []string{"--apply-settings", "--max-kill", "1"}, exitIncomplete, "line 1: the settings would kill 2 items of container tt at once, more than --max-kill 1: nothing has changed", 1000, expiry.Lenient, "tt"},
+		{line("empty"), []string{"--apply-settings"}, exitOK, "the change has killed 0 items", 5, expiry.Strict, "empty"},
+		{`{"id":"y"}`, []string{"--container", "tt", "--ttl", "5", "--apply-settings", "--max-kill", "2"}, exitOK, "they had been: TTL 1000, not 5; the change has killed 2 items\n", 5, expiry.Lenient, "tt"},
+		{line("tt"), []string{"--apply-settings"}, exitOK, "they had been: TTLMODE lenient, not strict; the change has killed 0 items\n", 5, expiry.Strict, "tt"},
+	} {
+		_, report := h.run(step.code, step.input, append([]string{"import", h.path("data")}, step.options...)...)
+		if !strings.Contains(report, step.report) {
+			t.Errorf("%v: %s, want %s", step.options, report, step.report)
+		}
+		if p := h.content("data").Containers[step.name].Policy; p.Default != step.ttl || p.Mode != step.mode {
+			t.Errorf("%v: %s has %+v", step.options, step.name, p)
+		}
+	}
+	if c := h.content("data"); len(c.Items) != 2 { // x and y, which were written now
+		t.Errorf("%+v", c.Items)
+	}
 }
 
 func TestCheckAndRepair(t *testing.T) {

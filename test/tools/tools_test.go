@@ -165,6 +165,75 @@ func TestImportOfCosmosItems(t *testing.T) {
 	}
 }
 
+// TestImportKeepsTimes: with --keep-times a running server has what a folder would have.
+func TestImportKeepsTimes(t *testing.T) {
+	harness.Parallel(t)
+	p := harness.Start(t, filepath.Join(t.TempDir(), "data"))
+	c, now := p.Client(), time.Now().Unix()
+	into := func(code int, input string, options ...string) (report string) {
+		t.Helper()
+		_, report = harness.Tool(t, code, input, append([]string{"import", "127.0.0.1:" + p.Port}, options...)...)
+		return report
+	}
+	items := fmt.Sprintf(`{"id":"own","ttl":864000,"_rid":"x","_ts":%[1]d}
+{"id":"none","_rid":"x","_ts":%[1]d}
+{"id":"dead","ttl":100,"_rid":"x","_ts":%[1]d}
+{"id":"bad","ttl":0,"_rid":"x","_ts":%[1]d}
+`, now-1000)
+	report := into(1, items, "--container", "orders", "--ttl", "2000", "--keep-times")
+	if !strings.Contains(report, "line 4: ERR invalid ttl 0") || !strings.Contains(report, "2 items; 1 are dead, 0 were written later where they go to, 1 lines are bad\n") {
+		t.Error(report)
+	}
+	for id, body := range map[string]string{"own": `{"id":"own","ttl":864000}`, "none": `{"id":"none"}`} {
+		meta, err := c.Do(t.Context(), "DOC.META", "orders", id).Result()
+		if fields, _ := meta.(map[any]any); fields["ts"] != (now-1000)*1000 {
+			t.Errorf("%s: %v, %v: want a ts of %d", id, meta, err, now-1000)
+		}
+		if got, err := c.Do(t.Context(), "DOC.GET", "orders", id).Text(); got != body {
+			t.Errorf("%s is %s, %v", id, got, err)
+		}
+	}
+	// What was written later stays, as in a folder. Without the option a server overwrites.
+	if err := c.Do(t.Context(), "DOC.PUT", "orders", "none", `{"here":1}`).Err(); err != nil {
+		t.Fatal(err)
+	}
+	lines := fmt.Sprintf(`{"container":"orders","id":"none","ts":%d000,"doc":{"there":1}}`, now-1000)
+	if report := into(0, lines, "--keep-times"); !strings.Contains(report, "0 items; 0 are dead, 1 were written later where they go to, 0 lines are bad\n") {
+		t.Error(report)
+	}
+	if got, err := c.Do(t.Context(), "DOC.GET", "orders", "none").Text(); got != `{"here":1}` {
+		t.Errorf("%s, %v", got, err)
+	}
+	into(0, lines)
+	if got, err := c.Do(t.Context(), "DOC.GET", "orders", "none").Text(); got != `{"there":1}` {
+		t.Errorf("%s, %v", got, err)
+	}
+
+	// Settings of what exists stay, or are changed under a guard.
+	line := `{"container":"orders","default":"5","mode":"lenient","hold":"case 12"}`
+	into(0, fmt.Sprintf(`{"container":"orders","id":"old","ts":%d000,"doc":{}}`, now-1000), "--keep-times")
+	for _, step := range []struct {
+		options      []string
+		code         int
+		report, want string
+	}{
+		{nil, 0, "container orders keeps its settings: TTL 2000, not 5, TTLMODE strict, not lenient, HOLD off, not case 12; --apply-settings changes them\n", "2000 strict"},
+		{[]string{"--apply-settings"}, 1, "line 1: the settings would kill 1 items of container orders at once, more than --max-kill 0: nothing has changed\n", "2000 strict"},
+		{[]string{"--apply-settings", "--max-kill", "1"}, 0, "; the change has killed 1 items\n", "5 lenient"},
+		{[]string{"--apply-settings", "--max-kill", "1"}, 0, "imported 1 containers", "5 lenient"},
+	} {
+		report := into(step.code, line, step.options...)
+		meta, err := c.Do(t.Context(), "CONTAINER.GET", "orders").Result()
+		fields, _ := meta.(map[any]any)
+		if !strings.Contains(report, step.report) || fmt.Sprint(fields["ttl"], " ", fields["ttlmode"]) != step.want {
+			t.Errorf("%v: %v %v\n%s", step.options, meta, err, report)
+		}
+	}
+	if report := into(1, `{"container":"orders","default":"6"}`, "--apply-settings", "--max-kill", "9"); !strings.Contains(report, "line 1: CONTAINER.SET: HELD container 'orders' is on hold: case 12") {
+		t.Error(report)
+	}
+}
+
 // TestExportWithoutSpace: an export that cannot write all of its file leaves none.
 func TestExportWithoutSpace(t *testing.T) {
 	harness.Parallel(t)
