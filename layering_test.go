@@ -25,7 +25,7 @@ var layers = layerTable{
 	{".", "cluster cluster/forming tools tools/progress tools/chart server server/config server/heap server/daemon commands keyspace keyspace/replica expiry/clock"},
 	{"cluster", "cluster/bus cluster/topology cluster/transport cluster/forming cluster/stores cluster/core cluster/disk cluster/entry keyspace keyspace/replica keyspace/journal keyspace/aof expiry/clock vfs"},
 	{"bench", "tools/progress tools/chart expiry/clock"}, // a module of its own, which speaks only the protocol to servers
-	{"tools", "tools/progress tools/chart commands/jsondoc keyspace keyspace/repair keyspace/datadir keyspace/aof expiry expiry/clock vfs"},
+	{"tools", "tools/progress tools/chart commands commands/jsondoc keyspace keyspace/repair keyspace/datadir keyspace/aof expiry expiry/clock vfs"},
 	{"tools/progress", "tools/chart"},
 	{"tools/chart", ""},
 	{"server", "server/forward server/descriptor server/listener server/resp server/heap server/config server/metrics server/web server/turns commands keyspace expiry/clock"},

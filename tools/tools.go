@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"mayfly/commands"
 	"mayfly/expiry/clock"
 	"mayfly/tools/progress"
 )
@@ -122,13 +123,28 @@ func (c *call) parse(names ...string) (values []string, err error) {
 func (c *call) arguments() (values []string, err error) {
 	for args := c.args; ; {
 		if err := c.flags.Parse(args); err != nil {
-			return nil, err
+			return nil, c.meant(err)
 		}
 		if args = c.flags.Args(); len(args) == 0 {
 			return values, nil
 		}
 		values, args = append(values, args[0]), args[1:]
 	}
+}
+
+// meant makes an error of package flag name an unknown option as it is written here, and the one that may be meant.
+func (c *call) meant(err error) error {
+	unknown, ok := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
+	if !ok {
+		return err
+	}
+	var names []string
+	c.flags.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
+	text := "unknown option --" + unknown + ": "
+	if word := commands.Nearest(unknown, names); word != "" {
+		text += "did you mean --" + word + "? "
+	}
+	return errors.New(text + "mayfly " + c.tool.name + " --help lists the options")
 }
 
 // help prints what the tool does and its options. It writes two dashes, as everywhere else; package flag writes one.

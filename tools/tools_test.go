@@ -415,7 +415,7 @@ func TestImportIntoAFolderInUseBefore(t *testing.T) {
 	h.refused(input, []string{"has 3 partitions", "new one"}, "import", h.path("data"), "--partitions", "4")
 	h.refused(input, []string{"1 to 256"}, "import", h.path("data2"), "--partitions", "400")
 	h.refused(input, []string{"one data folder or one server"}, "import")
-	h.refused(input, []string{"-lenient"}, "import", h.path("data"), "--lenient")
+	h.refused(input, []string{"--lenient"}, "import", h.path("data"), "--lenient")
 	h.refused("", []string{"no such file"}, "import", h.path("data"), "--in", h.path("none"))
 }
 
@@ -538,9 +538,11 @@ func TestArguments(t *testing.T) {
 		if dashed := strings.Count(out, "\n  --"); dashed == 0 && strings.Contains(tool.syntax, "--") || dashed != strings.Count(out, "\n  -") {
 			t.Errorf("the options are not listed as they are written elsewhere, with two dashes:\n%s", out)
 		}
-		h.refused("", []string{"not defined: -nonsense"}, tool.name, "--nonsense")
+		h.refused("", []string{"unknown option --nonsense: mayfly " + tool.name + " --help"}, tool.name, "--nonsense")
 		h.refused("", nil, tool.name, "a", "b", "c")
 	}
+	h.refused("", []string{"unknown option --parttions: did you mean --partitions? mayfly import --help"}, "import", "--parttions", "3", "x.ndjson")
+	h.refused("", []string{"did you mean --format?"}, "export", h.path("data"), "-fromat=buntdb")
 	if Is(nil) || Is([]string{"--port", "7000"}) || Is([]string{"mayfly.conf"}) {
 		t.Error("what is none is taken for a tool")
 	}

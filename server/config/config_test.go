@@ -202,7 +202,8 @@ func TestRefusedSources(t *testing.T) {
 		args  []string
 		texts []string
 	}{
-		{[]string{"--prot", "80"}, []string{`unknown option "prot"`, `"80"`, "on the command line", "--help"}},
+		{[]string{"--prot", "80"}, []string{`unknown option "prot"`, `"80"`, "on the command line: did you mean port? --help"}},
+		{[]string{"--maxmemroy", "1gb"}, []string{`unknown option "maxmemroy"`, "did you mean maxmemory?"}},
 		{[]string{"--port", "1", "2"}, []string{"option port", "2 values", "0 to 65535"}},
 		{[]string{"--port"}, []string{"option port", "no value", "0 to 65535"}},
 		{[]string{"--port", "7050", "--"}, []string{`"--"`}},

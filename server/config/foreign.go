@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"mayfly/commands"
 )
 
 // This file recognises what stands in a configuration without being an option of ours: directives of Redis,
@@ -59,7 +61,7 @@ func (l *loader) takeDirective(name string, values []string, origin string) {
 	at := slices.IndexFunc(refusedDirectives, func(p refusedDirective) bool { return p.name == name })
 	switch {
 	case at < 0 && !slices.Contains(strings.Fields(ignoredDirectives), name):
-		l.fail(nil, "unknown option %q with value %q %s: --help lists the options", name, value, origin)
+		l.fail(nil, "unknown option %q with value %q %s: %s--help lists the options", name, value, origin, meantOption(name))
 	case len(values) == 0:
 		l.fail(nil, "option %s %s has no value", name, origin)
 	case at < 0 || slices.ContainsFunc(refusedDirectives[at].legal, func(legal string) bool { return strings.EqualFold(legal, value) }):
@@ -67,6 +69,18 @@ func (l *loader) takeDirective(name string, values []string, origin string) {
 	default:
 		l.fail(nil, "option %s %s with value %q is refused: %s", name, origin, value, refusedDirectives[at].why)
 	}
+}
+
+// meantOption asks whether another option is meant, in front of further advice. It is empty if none resembles the name.
+func meantOption(name string) string {
+	names := make([]string, len(Options))
+	for i := range Options {
+		names[i] = Options[i].Name
+	}
+	if word := commands.Nearest(name, names); word != "" {
+		return "did you mean " + word + "? "
+	}
+	return ""
 }
 
 // serviceLinks are variables that Kubernetes sets in every container, and the form of their values. They

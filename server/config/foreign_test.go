@@ -66,7 +66,7 @@ func TestAllMistakesAtOnce(t *testing.T) {
 		`option port on the command line has the illegal value "70000"; legal: auto, 0 to 65535`,
 		"option dir on the command line has no value",
 		`option maxclients in the environment variable MAYFLY_MAXCLIENTS has the illegal value "0"`,
-		`unknown option "timeot" with value "5" in the environment variable MAYFLY_TIMEOT`,
+		`unknown option "timeot" with value "5" in the environment variable MAYFLY_TIMEOT: did you mean timeout?`,
 		"option timeout in " + path + ":1 has the illegal value",
 		`unknown option "nonsense" with value "1" in ` + path + ":2",
 		"unbalanced quotes in " + path + ":4",
