@@ -45,7 +45,10 @@ func isAddress(s string) bool {
 const dialTimeout = 5 * time.Second
 
 // client is one connection to a server: SELECT holds for what follows. Replies are those of RESP2, with strings.
-type client struct{ conn redis.Conn }
+type client struct {
+	conn    redis.Conn
+	address string
+}
 
 // connect opens a connection to a server.
 func (o *serverOptions) connect(address string) (*client, error) {
@@ -57,7 +60,12 @@ func (o *serverOptions) readPassword() (string, error) {
 	if o.passwordFile == "" || o.password != "" {
 		return cmp.Or(o.password, os.Getenv(passwordVariable)), nil
 	}
-	text, err := os.ReadFile(o.passwordFile)
+	return firstLine(o.passwordFile)
+}
+
+// firstLine returns the first line of a file.
+func firstLine(path string) (string, error) {
+	text, err := os.ReadFile(path)
 	line, _, _ := strings.Cut(string(text), "\n")
 	return strings.TrimSuffix(line, "\r"), err
 }
@@ -68,7 +76,12 @@ func (o *serverOptions) connectOver(network, address string) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := []redis.DialOption{redis.DialConnectTimeout(dialTimeout), redis.DialPassword(password)}
+	return o.dial(network, address, "", password)
+}
+
+// dial opens a connection to a server for a user, empty for the default one.
+func (o *serverOptions) dial(network, address, user, password string) (*client, error) {
+	options := []redis.DialOption{redis.DialConnectTimeout(dialTimeout), redis.DialUsername(user), redis.DialPassword(password)}
 	if o.tls && network == "tcp" {
 		config, err := o.tlsConfig(address)
 		if err != nil {
@@ -80,7 +93,7 @@ func (o *serverOptions) connectOver(network, address string) (*client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("server %s: %w", address, err)
 	}
-	c := &client{conn}
+	c := &client{conn: conn, address: address}
 	if _, err := c.do("PING"); err != nil {
 		c.close()
 		return nil, fmt.Errorf("server %s: %w", address, err)
@@ -122,10 +135,20 @@ func (c *client) do(command string, args ...any) (any, error) {
 		return nil, fmt.Errorf("%s: %w", command, err)
 	}
 	reply, err := c.receive()
+	if refused, ok := errors.AsType[redis.Error](err); ok && strings.HasPrefix(string(refused), "ERR unknown command") {
+		return nil, unknownCommand{c.address, command}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w%s", command, err, c.awaited(err))
 	}
 	return reply, nil
+}
+
+// unknownCommand is the error of a server that does not know a command: most likely it is a Redis.
+type unknownCommand struct{ address, command string }
+
+func (e unknownCommand) Error() string {
+	return fmt.Sprintf("%[1]s does not know %[2]s: it is not mayfly; mayfly import redis://%[1]s/0 --container <name> copies the keys of a Redis", e.address, e.command)
 }
 
 // awaited returns what a node of a cluster waits for that has refused a command with LOADING, to follow the error; empty if that

@@ -14,12 +14,13 @@ import (
 
 var importTool = tool{
 	name:   "import",
-	syntax: "[file | --in file] [<dir> | --dir <dir> | <host:port>] [--format ndjson|buntdb] [--container name [--ttl off|-1|n]] [--keep-times] [--apply-settings [--max-kill n]] [--partitions n] [--max-containers n] [--strict]",
+	syntax: "[file | --in file | redis://host:port/number] [<dir> | --dir <dir> | <host:port>] [--format ndjson|buntdb] [--container name [--ttl off|-1|n]] [--keep-times] [--apply-settings [--max-kill n]] [--resume file] [--partitions n] [--max-containers n] [--strict] [--dry-run]",
 	summary: "Reads lines or a buntdb database as export writes them, and any buntdb database with the keys container/id and documents as values. " +
 		"Into a data folder, new or existing, that no server uses: items keep the time of their last write, and with it what life they have left. " +
 		"Into a running server: documents begin to live anew unless --keep-times is given; plain keys keep their end. An item that was written later in the folder stays. " +
 		"A container that exists keeps its settings unless --apply-settings is given. " +
 		"With --container it reads documents of other systems: an item of Cosmos DB keeps what is left of its ttl by its _ts. " +
+		"From a Redis it reads strings and JSON documents of one database, with their ends, into --container or the database of that number. " +
 		"Bad lines and keys are reported and left out. With a file and no target the folder is " + defaultDir + ". A new folder is named by --dir or by a path with a slash. " +
 		"Exit code: 0 everything is in, 1 something is not, 2 it could not go on.",
 	run: importItems,
@@ -28,75 +29,94 @@ var importTool = tool{
 // shownFaults is the number of bad lines or keys that are reported one by one.
 const shownFaults = 100
 
+// importOptions are the options of an import.
+type importOptions struct {
+	changes
+	server                    serverOptions
+	dir, in, format           string
+	into, ttl                 string // the container that is named, and its default
+	resume, redisPassword     string // files
+	partitions, maxContainers int
+	strict, keepTimes, dry    bool
+}
+
+func (o *importOptions) define(c *call) {
+	o.server.define(c)
+	f := c.flags
+	f.StringVar(&o.dir, "dir", "", "data folder to import into")
+	f.IntVar(&o.partitions, "partitions", 0, "of a new data folder; 0: 16")
+	f.IntVar(&o.maxContainers, "max-containers", keyspace.DefaultMaxContainers, "most containers in a data folder besides the databases 0 to 15; 0: no limit")
+	f.StringVar(&o.in, "in", "", "file to read; empty: standard input")
+	f.StringVar(&o.format, "format", "", "of the file: "+formatLines+" or "+formatDatabase+"; empty: by its first byte")
+	f.StringVar(&o.into, "container", "", "import documents of another system into this container: Cosmos DB's items, MongoDB's extended JSON, any JSON objects, in lines or as one array; or the keys of a Redis")
+	f.StringVar(&o.ttl, "ttl", "", "default TTL with which to create that container: off, -1 or seconds; empty: it exists")
+	f.BoolVar(&o.strict, "strict", false, "stop at the first bad line or key")
+	f.BoolVar(&o.dry, "dry-run", false, "read and check everything, and write nothing")
+	f.BoolVar(&o.keepTimes, "keep-times", false, "in a running server documents keep the time of their last write, too: Cosmos DB's _ts, or ts of an export")
+	f.BoolVar(&o.apply, "apply-settings", false, "change default, mode, deadline and hold of containers that exist, as the file or --ttl says; without it they stay, and a line says how they differ")
+	f.IntVar(&o.maxKill, "max-kill", 0, "most items of a container that --apply-settings may kill at once")
+	f.StringVar(&o.resume, "resume", "", "file that keeps how far an import from a Redis is; if it is there, the import goes on")
+	f.StringVar(&o.redisPassword, "redis-password-file", "", "file with the password of the Redis in its first line; empty: that of its address")
+}
+
+// validate refuses options that do not belong together.
+func (o *importOptions) validate(from, to string) error {
+	redis, server := isRedisURL(from), o.dir == "" && isAddress(to)
+	switch {
+	case o.into == "" && o.ttl != "" && !redis:
+		return errors.New("--ttl is the default of the container that --container names")
+	case o.into != "" && o.format == formatDatabase:
+		return errors.New("--container is for lines and arrays: a buntdb database names its containers")
+	case !redis && (o.resume != "" || o.redisPassword != ""):
+		return errors.New("--resume and --redis-password-file are for an import from redis://")
+	case redis && o.format != "":
+		return errors.New("--format is that of a file, and a Redis has none")
+	case server && o.partitions != 0:
+		return errors.New("the number of a running server's partitions is its own")
+	}
+	return nil
+}
+
 func importItems(c *call) (code int, err error) {
-	var server serverOptions
-	server.define(c)
-	dir := c.flags.String("dir", "", "data folder to import into")
-	partitions := c.flags.Int("partitions", 0, "of a new data folder; 0: 16")
-	maxContainers := c.flags.Int("max-containers", keyspace.DefaultMaxContainers, "most containers in a data folder besides the databases 0 to 15; 0: no limit")
-	in := c.flags.String("in", "", "file to read; empty: standard input")
-	format := c.flags.String("format", "", "of the file: "+formatLines+" or "+formatDatabase+"; empty: by its first byte")
-	container := c.flags.String("container", "", "import documents of another system into this container: Cosmos DB's items, MongoDB's extended JSON, any JSON objects; in lines or as one array")
-	ttl := c.flags.String("ttl", "", "default TTL with which to create that container: off, -1 or seconds; empty: it exists")
-	strict := c.flags.Bool("strict", false, "stop at the first bad line or key")
-	keepTimes := c.flags.Bool("keep-times", false, "in a running server documents keep the time of their last write, too: Cosmos DB's _ts, or ts of an export")
-	var wanted changes
-	c.flags.BoolVar(&wanted.apply, "apply-settings", false, "change default, mode, deadline and hold of containers that exist, as the file or --ttl says; without it they stay, and a line says how they differ")
-	c.flags.IntVar(&wanted.maxKill, "max-kill", 0, "most items of a container that --apply-settings may kill at once")
+	m := &importer{call: c, unit: "line"}
+	m.each = m.line
+	m.define(c)
 	values, err := c.arguments()
 	if err != nil {
 		return exitFailed, err
 	}
-	from, to, err := c.importPaths(values, *in, *dir)
+	from, to, err := c.importPaths(values, m.in, m.dir)
+	if err == nil {
+		err = m.validate(from, to)
+	}
 	if err != nil {
 		return exitFailed, err
 	}
 	var f *os.File
-	if from != "" {
+	switch {
+	case isRedisURL(from):
+	case from != "":
 		if f, err = os.Open(from); err != nil {
 			return exitFailed, err
 		}
 		defer f.Close()
-	} else if err := c.peekInput(*container != ""); err != nil {
-		return exitFailed, err
-	}
-	m := &importer{call: c, strict: *strict, unit: "line"}
-	m.each = m.line
-	var read func() error
-	var made *settings
-	switch {
-	case *container == "" && *ttl != "":
-		err = errors.New("--ttl is the default of the container that --container names")
-	case *container != "" && *format == formatDatabase:
-		err = errors.New("--container is for lines and arrays: a buntdb database names its containers")
-	case *container != "":
-		read, made, err = m.documents(f, *container, *ttl)
 	default:
-		read, err = m.source(f, *format)
-	}
-	if err != nil {
-		return exitFailed, err
-	}
-	if *dir == "" && isAddress(to) {
-		if *partitions != 0 {
-			return exitFailed, errors.New("the number of a running server's partitions is its own")
+		if err := c.peekInput(m.into != ""); err != nil {
+			return exitFailed, err
 		}
-		m.to, err = m.newServerTarget(to, &server, *keepTimes, wanted)
-	} else {
-		m.to, err = newFolderTarget(to, *partitions, *maxContainers, c.Clock, wanted)
 	}
+	read, err := m.reader(from, to, f)
 	if err != nil {
 		return exitFailed, err
 	}
-	if made != nil {
-		err = m.container(*made)
+	if m.to, err = m.target(to); err != nil {
+		return exitFailed, err
 	}
-	if err == nil {
+	if err = m.makeNamed(); err == nil {
 		err = read()
 	}
 	err = errors.Join(err, m.to.close())
-	fmt.Fprintf(c.Err, "imported %d containers and %d items; %d are dead, %d were written later where they go to, %d %ss are bad\n",
-		m.containers, m.done[keyspace.Stored], m.done[keyspace.Dead], m.done[keyspace.Newer], m.faults, m.unit)
+	m.report()
 	switch {
 	case err != nil:
 		return exitFailed, err
@@ -106,18 +126,62 @@ func importItems(c *call) (code int, err error) {
 	return exitOK, nil
 }
 
-// documents returns the function that imports documents of another system, and the container to make.
-func (m *importer) documents(f *os.File, container, ttl string) (read func() error, made *settings, err error) {
+// reader returns the function that imports a Redis, a file or, if it is nil, standard input.
+func (m *importer) reader(from, to string, f *os.File) (read func() error, err error) {
+	if isRedisURL(from) {
+		r, err := m.newRedisReader(from, to)
+		if err != nil {
+			return nil, err
+		}
+		return r.read, nil
+	}
+	if m.into == "" {
+		return m.source(f, m.format)
+	}
+	if err := validName(m.into); err != nil {
+		return nil, err
+	}
 	in := bufio.NewReader(m.In)
 	if f != nil {
 		in.Reset(f)
 	}
-	r, made, err := m.newDocumentReader(container, ttl)
-	if err != nil {
-		return nil, nil, err
-	}
+	r := &documentReader{m}
 	m.each = r.document
-	return func() error { return r.read(in) }, made, nil
+	return func() error { return r.read(in) }, nil
+}
+
+// target opens what to import into.
+func (m *importer) target(to string) (target, error) {
+	switch {
+	case m.dir == "" && isAddress(to):
+		return m.newServerTarget(to)
+	case m.dry:
+		return m.newDryFolder(to)
+	}
+	return m.newFolderTarget(to)
+}
+
+// makeNamed creates the container that an option names, if another names its default.
+func (m *importer) makeNamed() error {
+	if m.ttl == "" {
+		return nil
+	}
+	made := settings{ContainerRecord: keyspace.ContainerRecord{Name: m.into, Created: m.Clock.Now()}}
+	var err error
+	if made.Policy.Default, err = expiry.ParseDefault(m.ttl); err != nil {
+		return err
+	}
+	return m.container(made)
+}
+
+// report says what the import has done.
+func (m *importer) report() {
+	verb := "imported"
+	if m.dry {
+		verb = "nothing is written; the import would be of"
+	}
+	fmt.Fprintf(m.Err, "%s %d containers and %d items; %d are dead, %d were written later where they go to, %d %ss are bad\n",
+		verb, m.containers, m.done[keyspace.Stored], m.done[keyspace.Dead], m.done[keyspace.Newer], m.faults, m.unit)
 }
 
 // source returns the function that imports a file; nil is standard input. It checks a database as a
@@ -154,6 +218,7 @@ type target interface {
 	// container creates a container. One that exists keeps its settings unless changes are wanted.
 	container(c settings) (received, error)
 	item(at place, e entry) (keyspace.Restored, error)
+	flush() error // waits until all that was passed on is taken
 	close() error
 }
 
@@ -176,6 +241,10 @@ func kept(differences []string) string {
 
 func changed(differences []string, kills int64) string {
 	return fmt.Sprintf("has the settings of the import now; they had been: %s; the change has killed %d items", strings.Join(differences, ", "), kills)
+}
+
+func would(differences []string, kills int64) string {
+	return fmt.Sprintf("would get the settings of the import; they are: %s; the change would kill %d items", strings.Join(differences, ", "), kills)
 }
 
 // admit refuses a change that would kill more than allowed.
@@ -220,11 +289,16 @@ func (name missingContainer) Error() string {
 	return fmt.Sprintf("no container %s: its line must come first, {\"container\":%q,\"default\":\"-1\"}", expiry.Quote(string(name)), string(name))
 }
 
+// withoutTTL ends an import whose container is named by an option.
+func (name missingContainer) withoutTTL() error {
+	return fatal{fmt.Errorf("no container %s: create it with --ttl off, -1 or seconds", expiry.Quote(string(name)))}
+}
+
 // importer reads a file and counts.
 type importer struct {
 	*call
+	importOptions
 	to         target
-	strict     bool
 	unit       string                            // line, item or key
 	each       func(at place, text []byte) error // imports a line
 	containers int

@@ -18,26 +18,9 @@ import (
 	"mayfly/keyspace"
 )
 
-// documentReader reads documents of other systems into one container: an array of JSON objects, or an
-// object a line.
-type documentReader struct {
-	*importer
-	container string
-}
-
-// newDocumentReader returns a reader for a container. ttl is the default with which to create it; empty: it must exist.
-func (m *importer) newDocumentReader(container, ttl string) (r *documentReader, state *settings, err error) {
-	if err := validName(container); err != nil {
-		return nil, nil, err
-	}
-	r = &documentReader{m, container}
-	if ttl == "" {
-		return r, nil, nil
-	}
-	state = &settings{ContainerRecord: keyspace.ContainerRecord{Name: container, Created: m.Clock.Now()}}
-	state.Policy.Default, err = expiry.ParseDefault(ttl)
-	return r, state, err
-}
+// documentReader reads documents of other systems into the container that an option names: an array of JSON objects, or
+// an object a line.
+type documentReader struct{ *importer }
 
 // read imports all documents of a file.
 func (r *documentReader) read(in *bufio.Reader) error {
@@ -97,10 +80,10 @@ func (r *documentReader) document(at place, text []byte) error {
 	if err != nil {
 		return err
 	}
-	e.container = r.container
+	e.container = r.into
 	err = r.item(at, e)
 	if missing, ok := errors.AsType[missingContainer](err); ok {
-		return fatal{fmt.Errorf("no container %s: create it with --ttl off, -1 or seconds", expiry.Quote(string(missing)))}
+		return missing.withoutTTL()
 	}
 	return err
 }

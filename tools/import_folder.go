@@ -7,7 +7,6 @@ import (
 
 	"mayfly/commands/jsondoc"
 	"mayfly/expiry"
-	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 	"mayfly/keyspace/datadir"
 	"mayfly/vfs"
@@ -26,20 +25,20 @@ type folderTarget struct {
 // commitEvery is the number of items in a write to the journal.
 const commitEvery = 1000
 
-func newFolderTarget(dir string, partitions, maxContainers int, clock clock.Clock, wanted changes) (*folderTarget, error) {
+func (m *importer) newFolderTarget(dir string) (*folderTarget, error) {
 	have, err := datadir.Partitions(vfs.OS, dir)
 	if err != nil {
 		return nil, err
 	}
-	if have != 0 && partitions != 0 && have != partitions {
+	if have != 0 && m.partitions != 0 && have != m.partitions {
 		return nil, fmt.Errorf("data folder %s has %d partitions, which cannot be changed: import into a new one", dir, have)
 	}
-	ks, err := keyspace.Open(keyspace.Options{Dir: dir, Partitions: partitions, Clock: clock, Fsync: keyspace.No, Log: zerolog.Nop(), NoPurge: true})
+	ks, err := keyspace.Open(keyspace.Options{Dir: dir, Partitions: m.partitions, Clock: m.Clock, Fsync: keyspace.No, Log: zerolog.Nop(), NoPurge: true})
 	if err != nil {
 		return nil, err
 	}
-	ks.SetMaxContainers(maxContainers)
-	return &folderTarget{ks: ks, wanted: wanted}, nil
+	ks.SetMaxContainers(m.maxContainers)
+	return &folderTarget{ks: ks, wanted: m.changes}, nil
 }
 
 func (f *folderTarget) container(s settings) (r received, err error) {
@@ -101,10 +100,8 @@ func (f *folderTarget) item(_ place, e entry) (keyspace.Restored, error) {
 	switch {
 	case c == nil:
 		err = missingContainer(e.container)
-	case !e.accepted && refuses(c.Policy(), e.ignored):
-		err = e.ignored
 	default:
-		if err = e.checkDeadline(c.Policy(), tx.Now()); err == nil {
+		if err = e.refusedBy(c.Policy(), tx.Now()); err == nil {
 			done = tx.Restore(c, e.id, e.item)
 			err = tx.Veto()
 		}
@@ -116,18 +113,17 @@ func (f *folderTarget) item(_ place, e entry) (keyspace.Restored, error) {
 	return done, err
 }
 
-// checkDeadline returns the error with which a container refuses the deadline of a document of another system, or nil.
-func (e *entry) checkDeadline(p *expiry.Policy, now int64) error {
+// refusedBy returns the error with which a container refuses an item, or nil (rule 4). A document that a container has had
+// with its ttl or its deadline is not refused.
+func (e *entry) refusedBy(p *expiry.Policy, now int64) error {
+	if e.ignored != nil && !e.accepted && p.Mode == expiry.Strict && p.Default != expiry.Off {
+		return e.ignored
+	}
 	if !e.fresh && !e.keepsLeft || p.Deadline == "" || e.item.Kind != keyspace.Document {
 		return nil
 	}
 	doc := jsondoc.FromValid(e.item.Body, p.Deadline)
 	return doc.CheckDeadline(p, now)
-}
-
-// refuses reports whether a container refuses a document that none has accepted before (rule 4).
-func refuses(p *expiry.Policy, ignored error) bool {
-	return ignored != nil && p.Mode == expiry.Strict && p.Default != expiry.Off
 }
 
 func (f *folderTarget) commit(t keyspace.LSN) error {
@@ -136,5 +132,7 @@ func (f *folderTarget) commit(t keyspace.LSN) error {
 	}
 	return nil
 }
+
+func (f *folderTarget) flush() error { return f.commit(f.pending) }
 
 func (f *folderTarget) close() error { return f.ks.Close() }

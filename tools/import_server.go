@@ -16,9 +16,7 @@ import (
 // serverTarget imports into a running server, many commands at a time.
 type serverTarget struct {
 	*importer
-	conn      *client
-	keepTimes bool // of documents, where they are known
-	wanted    changes
+	conn *client
 
 	policies map[string]*expiry.Policy // of containers seen so far; nil: the server has none
 	selected string
@@ -26,12 +24,12 @@ type serverTarget struct {
 	bytes    int     // of their values
 }
 
-func (m *importer) newServerTarget(address string, o *serverOptions, keepTimes bool, wanted changes) (*serverTarget, error) {
-	conn, err := o.connect(address)
+func (m *importer) newServerTarget(address string) (*serverTarget, error) {
+	conn, err := m.server.connect(address)
 	if err != nil {
 		return nil, err
 	}
-	return &serverTarget{importer: m, conn: conn, keepTimes: keepTimes, wanted: wanted, policies: make(map[string]*expiry.Policy)}, nil
+	return &serverTarget{importer: m, conn: conn, policies: make(map[string]*expiry.Policy)}, nil
 }
 
 func (s *serverTarget) container(c settings) (r received, err error) {
@@ -41,12 +39,17 @@ func (s *serverTarget) container(c settings) (r received, err error) {
 	has, err := s.conn.container(c.Name)
 	switch {
 	case err != nil:
-	case has == nil:
+	case has == nil && !s.dry:
 		err = s.create(&c)
+	case has == nil:
 	default:
 		r.note, err = s.settle(&c, has)
 	}
-	if err = cmp.Or(err, s.indexes(c.ContainerRecord)); err == nil {
+	if s.dry {
+		if has == nil {
+			has = &described{ContainerRecord: c.ContainerRecord}
+		}
+	} else if err = cmp.Or(err, s.indexes(c.ContainerRecord)); err == nil {
 		has, err = s.conn.container(c.Name)
 	}
 	if err != nil || has == nil {
@@ -81,7 +84,7 @@ func (s *serverTarget) create(c *settings) error {
 func (s *serverTarget) settle(c *settings, has *described) (note string, err error) {
 	differences := c.differences(has.Policy)
 	fresh := has.DB < keyspace.Databases && has.items == 0 && has.Policy == expiry.Policy{Default: expiry.Forever}
-	if len(differences) == 0 || !fresh && !s.wanted.apply {
+	if len(differences) == 0 || !fresh && !s.apply {
 		if len(differences) > 0 {
 			note = kept(differences)
 		}
@@ -92,10 +95,13 @@ func (s *serverTarget) settle(c *settings, has *described) (note string, err err
 		return "", err
 	}
 	kills, err := field[int64](reply, "kills")
-	if err = cmp.Or(err, s.wanted.admit(c.Name, kills)); err != nil {
+	if err = cmp.Or(err, s.admit(c.Name, kills)); err != nil {
 		return "", err
 	}
-	set := []any{c.Name, "TTL", c.Policy.Default.String(), "MAXKILL", s.wanted.maxKill, "IFMATCH", has.etag}
+	if s.dry {
+		return would(differences, kills), nil
+	}
+	set := []any{c.Name, "TTL", c.Policy.Default.String(), "MAXKILL", s.maxKill, "IFMATCH", has.etag}
 	if c.hasMode {
 		set = append(set, "TTLMODE", c.Policy.Mode.String())
 	}
@@ -178,7 +184,7 @@ func (s *serverTarget) item(at place, e entry) (keyspace.Restored, error) {
 		}
 		return keyspace.Stored, s.send(at, len(it.Body), "DOC.PUT", put...)
 	}
-	if s.selected != e.container {
+	if s.selected != e.container && !s.dry {
 		if err := s.flush(); err != nil {
 			return 0, err
 		}
@@ -232,6 +238,9 @@ func (s *serverTarget) policy(name string) (*expiry.Policy, error) {
 
 // send sends a command, and reads the replies when there are many.
 func (s *serverTarget) send(at place, size int, command string, args ...any) error {
+	if s.dry {
+		return nil
+	}
 	if err := s.conn.send(command, args...); err != nil {
 		return s.judge(err)
 	}
@@ -272,6 +281,9 @@ func (s *serverTarget) judge(err error) error {
 	_, refused := errors.AsType[redis.Error](err)
 	if _, ok := errors.AsType[unsettled](err); ok || refused {
 		return err
+	}
+	if unknown, ok := errors.AsType[unknownCommand](err); ok {
+		return fatal{unknown}
 	}
 	return fatal{fmt.Errorf("the connection failed: %w", err)}
 }

@@ -37,7 +37,9 @@ func (c *call) importPaths(values []string, in, dir string) (from, to string, er
 		targets = append(targets, dir)
 	}
 	for _, value := range values {
-		if info, err := os.Stat(value); err == nil && info.Mode().IsRegular() && from == "" {
+		if isRedisURL(value) && from == "" {
+			from = value
+		} else if info, err := os.Stat(value); err == nil && info.Mode().IsRegular() && from == "" {
 			from = value
 		} else {
 			targets = append(targets, value)

@@ -1,0 +1,350 @@
+package tools
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"mayfly/commands/jsondoc"
+	"mayfly/expiry"
+	"mayfly/keyspace"
+	"mayfly/vfs"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// redisURL is the address of one database of a Redis: redis://user:password@host:port/0, or rediss:// for TLS.
+type redisURL struct {
+	address, user, password string
+	db                      int
+	tls                     bool
+}
+
+// isRedisURL reports whether an argument names a Redis to import from.
+func isRedisURL(s string) bool {
+	return strings.HasPrefix(s, "redis://") || strings.HasPrefix(s, "rediss://")
+}
+
+func parseRedisURL(text string) (r redisURL, err error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return r, errors.New("invalid address of a Redis: legal is redis://user:password@host:port/number, with special characters as %40")
+	}
+	r = redisURL{user: u.User.Username(), tls: u.Scheme == "rediss"}
+	r.password, _ = u.User.Password()
+	host, port := u.Hostname(), u.Port()
+	if host == "" {
+		host = "localhost"
+	}
+	if port == "" {
+		port = "6379"
+	}
+	r.address = net.JoinHostPort(host, port)
+	if number := strings.Trim(u.Path, "/"); number != "" {
+		r.db, err = strconv.Atoi(number)
+	}
+	if err != nil || r.db < 0 || u.RawQuery != "" || u.Fragment != "" {
+		return r, fmt.Errorf("invalid address %s: legal is the number of a database after the port, as in redis://%s/0", u.Redacted(), r.address)
+	}
+	return r, nil
+}
+
+// redisReader imports the strings and the JSON documents of one database of a Redis into a container. The Redis is only
+// read, by SCAN, and may serve meanwhile.
+type redisReader struct {
+	*importer
+	from redisURL
+	conn *client
+
+	progress redisProgress
+	saved    int // keys when the progress was saved
+	portion  int // keys to ask for at a time
+	left     map[string]leftOut
+}
+
+// redisProgress is how far an import from a Redis is, and of which import it is.
+type redisProgress struct {
+	From      string `json:"from"`
+	Run       string `json:"run"` // of the Redis: a cursor of SCAN is void after its restart
+	To        string `json:"to"`
+	Container string `json:"container"`
+	Cursor    string `json:"cursor"`
+	Keys      int    `json:"keys"`
+}
+
+// leftOut counts the keys of a type that cannot come.
+type leftOut struct {
+	keys    int
+	example string
+}
+
+// saveEvery is the number of keys after which the progress is saved.
+const saveEvery = 10_000
+
+// newRedisReader connects to a Redis. to is the target, as the user names it.
+func (m *importer) newRedisReader(from, to string) (r *redisReader, err error) {
+	r = &redisReader{importer: m, portion: portionItems, left: make(map[string]leftOut)}
+	m.unit = "key"
+	if r.from, err = parseRedisURL(from); err != nil {
+		return nil, err
+	}
+	if m.redisPassword != "" {
+		if r.from.password, err = firstLine(m.redisPassword); err != nil {
+			return nil, err
+		}
+	}
+	if m.into == "" && r.from.db >= keyspace.Databases {
+		return nil, fmt.Errorf("name the --container for database %d", r.from.db)
+	}
+	if m.into == "" {
+		m.into = strconv.Itoa(r.from.db)
+	}
+	if err := validName(m.into); err != nil {
+		return nil, err
+	}
+	source := serverOptions{tls: r.from.tls, cacert: m.server.cacert, cert: m.server.cert, key: m.server.key}
+	if r.conn, err = source.dial("tcp", r.from.address, r.from.user, r.from.password); err != nil {
+		return nil, err
+	}
+	if _, err = r.conn.do("SELECT", r.from.db); err == nil {
+		err = r.begin(to)
+	}
+	if err != nil {
+		r.conn.close()
+		return nil, fmt.Errorf("the Redis at %s: %w", r.from.address, err)
+	}
+	return r, nil
+}
+
+// begin goes on where an import of the same keys to the same target has ended, if its file is there.
+func (r *redisReader) begin(to string) error {
+	info, err := redis.String(r.conn.do("INFO", "server"))
+	if err != nil {
+		return err
+	}
+	_, run, _ := strings.Cut(info, "run_id:")
+	run, _, _ = strings.Cut(run, "\r\n")
+	r.progress = redisProgress{From: fmt.Sprintf("%s/%d", r.from.address, r.from.db), Run: run, To: to, Container: r.into, Cursor: "0"}
+	if r.resume == "" {
+		return nil
+	}
+	text, err := os.ReadFile(r.resume)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var had redisProgress
+	if err == nil {
+		err = json.Unmarshal(text, &had)
+	}
+	now := r.progress
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w: remove it to begin anew", r.resume, err)
+	case had.From != now.From || had.To != now.To || had.Container != now.Container:
+		return fmt.Errorf("%s is of the import from %s to container %s of %s: remove it, or name another file", r.resume, had.From, expiry.Quote(had.Container), had.To)
+	case had.Run != run || run == "":
+		fmt.Fprintf(r.Err, "the Redis has been started again: the import begins anew\n")
+		return nil
+	}
+	fmt.Fprintf(r.Err, "the import goes on after %d keys\n", had.Keys)
+	r.progress, r.saved = had, had.Keys
+	return nil
+}
+
+// save keeps how far the import is, once the target has confirmed what came so far.
+func (r *redisReader) save() error {
+	if r.resume == "" || r.dry || r.progress.Keys < r.saved+saveEvery {
+		return nil
+	}
+	r.saved = r.progress.Keys
+	text, err := json.Marshal(r.progress)
+	if err != nil {
+		return err
+	}
+	part := r.resume + ".part"
+	if err := os.WriteFile(part, text, 0o600); err != nil {
+		return err
+	}
+	return vfs.OS.Rename(part, r.resume)
+}
+
+// read imports all keys.
+func (r *redisReader) read() error {
+	defer r.conn.close()
+	total, err := redis.Int(r.conn.do("DBSIZE"))
+	if err != nil {
+		return err
+	}
+	for done := false; !done && r.stopped == nil; done = r.progress.Cursor == "0" {
+		reply, err := redis.Values(r.conn.do("SCAN", r.progress.Cursor, "COUNT", portionItems))
+		if err != nil {
+			return err
+		}
+		var keys []string
+		if _, err := redis.Scan(reply, &r.progress.Cursor, &keys); err != nil {
+			return err
+		}
+		if err := r.keys(keys, total); err != nil {
+			return err
+		}
+		if err := r.to.flush(); err != nil {
+			return err
+		}
+		if err := r.save(); err != nil {
+			return err
+		}
+	}
+	if r.stopped != nil {
+		return r.stopped
+	}
+	r.reportLeftOut()
+	if r.saved == 0 || r.dry {
+		return nil
+	}
+	return os.Remove(r.resume)
+}
+
+// keys imports some keys, by their types.
+func (r *redisReader) keys(keys []string, total int) error {
+	for _, key := range keys {
+		if err := r.conn.send("TYPE", key); err != nil {
+			return err
+		}
+	}
+	ofType := map[string][]string{}
+	for _, key := range keys {
+		reply, err := r.conn.receive()
+		kind, ok := reply.(string)
+		if err := r.check(place{key: key}, serverError(err)); err != nil {
+			return err
+		}
+		if ok {
+			ofType[kind] = append(ofType[kind], key)
+		}
+	}
+	for kind, keys := range ofType {
+		switch kind {
+		case "string":
+			if err := r.values("GET", keys); err != nil {
+				return err
+			}
+		case "ReJSON-RL":
+			if err := r.values("JSON.GET", keys); err != nil {
+				return err
+			}
+		case "none": // it has died after the scan
+		default:
+			r.leave(kind, keys)
+		}
+	}
+	r.progress.Keys += len(keys)
+	r.status.Count(r.progress.Keys, fmt.Sprintf("of %d keys", total))
+	return nil
+}
+
+// leave counts keys of a type that cannot come.
+func (r *redisReader) leave(kind string, keys []string) {
+	if r.strict {
+		r.fault(place{key: keys[0]}, errors.New("it is of type "+kind+": only strings and JSON documents can come"))
+		return
+	}
+	l := r.left[kind]
+	if l.keys == 0 {
+		l.example = keys[0]
+	}
+	l.keys += len(keys)
+	r.left[kind] = l
+	r.faults += len(keys)
+}
+
+func (r *redisReader) reportLeftOut() {
+	for _, kind := range slices.Sorted(maps.Keys(r.left)) {
+		l := r.left[kind]
+		fmt.Fprintf(r.Err, "left out: %d keys of type %s, such as %s: only strings and JSON documents can come\n", l.keys, kind, expiry.Quote(l.example))
+	}
+}
+
+// values imports keys of one type, whose values a command reads. It asks for about portionBytes at a time.
+func (r *redisReader) values(get string, keys []string) error {
+	for len(keys) > 0 {
+		some := keys[:min(r.portion, len(keys))]
+		keys = keys[len(some):]
+		for _, key := range some {
+			if err := errors.Join(r.conn.send("PTTL", key), r.conn.send(get, key)); err != nil {
+				return err
+			}
+		}
+		bytes := 0
+		for _, key := range some {
+			left, err := redis.Int64(r.conn.receive())
+			value, err1 := r.conn.receive()
+			body, ok := value.(string)
+			bytes += len(body)
+			if err = serverError(errors.Join(err, err1)); err == nil && ok && left != -2 { // else it has died meanwhile
+				err = r.key(key, get, body, left)
+			}
+			if err := r.check(place{key: key}, err); err != nil {
+				return err
+			}
+		}
+		r.portion = min(portionItems, max(1, portionBytes*len(some)/max(1, bytes)))
+	}
+	return nil
+}
+
+// serverError makes errors fatal that are none of the server's.
+func serverError(err error) error {
+	if _, ok := errors.AsType[redis.Error](err); ok || err == nil {
+		return err
+	}
+	return fatal{err}
+}
+
+// key imports the value of a key that has some ms left; negative: no end.
+func (r *redisReader) key(key, get, body string, left int64) error {
+	now := r.Clock.Now()
+	e := entry{container: r.into, id: key, fresh: true, item: keyspace.Item{Kind: keyspace.Plain, Body: body, TS: now}}
+	if len(key) > keyspace.MaxIDLength {
+		return fmt.Errorf("a key of %d bytes: legal are at most %d", len(key), keyspace.MaxIDLength)
+	}
+	switch {
+	case get == "JSON.GET":
+		if err := e.setJSON(body, left); err != nil {
+			return err
+		}
+	case left >= 0:
+		e.item.ExpireAt = now + max(1, left)
+	}
+	at := place{key: key}
+	err := r.item(at, e)
+	if missing, ok := errors.AsType[missingContainer](err); ok {
+		return missing.withoutTTL()
+	}
+	return err
+}
+
+// setJSON makes an item the document of a key of RedisJSON, which has some ms left; negative: no end.
+func (e *entry) setJSON(body string, left int64) error {
+	doc, err := jsondoc.ParseValue(body, jsondoc.MaxSize)
+	switch {
+	case err != nil:
+		return err
+	case e.id == "":
+		return errors.New("a document's id is empty")
+	case doc.TTL != expiry.Absent || doc.TTLErr != nil:
+		return errors.New("the document has a member ttl, which means nothing to Redis and would end it here: rename it first")
+	}
+	e.item.Kind, e.item.Body = keyspace.Document, doc.JSON
+	if left < 0 {
+		return nil
+	}
+	return e.setTTL(left)
+}
