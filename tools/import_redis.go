@@ -67,7 +67,6 @@ type redisReader struct {
 	progress redisProgress
 	saved    int // keys when the progress was saved
 	portion  int // keys to ask for at a time
-	left     map[string]leftOut
 }
 
 // redisProgress is how far an import from a Redis is, and of which import it is.
@@ -78,12 +77,15 @@ type redisProgress struct {
 	Container string `json:"container"`
 	Cursor    string `json:"cursor"`
 	Keys      int    `json:"keys"`
+
+	Bad  int                `json:"bad"` // keys that have not come
+	Left map[string]leftOut `json:"left"`
 }
 
 // leftOut counts the keys of a type that cannot come.
 type leftOut struct {
-	keys    int
-	example string
+	Keys    int    `json:"keys"`
+	Example string `json:"example"`
 }
 
 // saveEvery is the number of keys after which the progress is saved.
@@ -91,7 +93,7 @@ const saveEvery = 10_000
 
 // newRedisReader connects to a Redis. to is the target, as the user names it.
 func (m *importer) newRedisReader(from, to string) (r *redisReader, err error) {
-	r = &redisReader{importer: m, portion: portionItems, left: make(map[string]leftOut)}
+	r = &redisReader{importer: m, portion: portionItems}
 	m.unit = "key"
 	if r.from, err = parseRedisURL(from); err != nil {
 		return nil, err
@@ -132,7 +134,7 @@ func (r *redisReader) begin(to string) error {
 	}
 	_, run, _ := strings.Cut(info, "run_id:")
 	run, _, _ = strings.Cut(run, "\r\n")
-	r.progress = redisProgress{From: fmt.Sprintf("%s/%d", r.from.address, r.from.db), Run: run, To: to, Container: r.into, Cursor: "0"}
+	r.progress = redisProgress{From: fmt.Sprintf("%s/%d", r.from.address, r.from.db), Run: run, To: to, Container: r.into, Cursor: "0", Left: make(map[string]leftOut)}
 	if r.resume == "" {
 		return nil
 	}
@@ -155,7 +157,7 @@ func (r *redisReader) begin(to string) error {
 		return nil
 	}
 	fmt.Fprintf(r.Err, "the import goes on after %d keys\n", had.Keys)
-	r.progress, r.saved = had, had.Keys
+	r.progress, r.saved, r.faults = had, had.Keys, had.Bad
 	return nil
 }
 
@@ -164,7 +166,7 @@ func (r *redisReader) save() error {
 	if r.resume == "" || r.dry || r.progress.Keys < r.saved+saveEvery {
 		return nil
 	}
-	r.saved = r.progress.Keys
+	r.saved, r.progress.Bad = r.progress.Keys, r.faults
 	text, err := json.Marshal(r.progress)
 	if err != nil {
 		return err
@@ -256,19 +258,19 @@ func (r *redisReader) leave(kind string, keys []string) {
 		r.fault(place{key: keys[0]}, errors.New("it is of type "+kind+": only strings and JSON documents can come"))
 		return
 	}
-	l := r.left[kind]
-	if l.keys == 0 {
-		l.example = keys[0]
+	l := r.progress.Left[kind]
+	if l.Keys == 0 {
+		l.Example = keys[0]
 	}
-	l.keys += len(keys)
-	r.left[kind] = l
+	l.Keys += len(keys)
+	r.progress.Left[kind] = l
 	r.faults += len(keys)
 }
 
 func (r *redisReader) reportLeftOut() {
-	for _, kind := range slices.Sorted(maps.Keys(r.left)) {
-		l := r.left[kind]
-		fmt.Fprintf(r.Err, "left out: %d keys of type %s, such as %s: only strings and JSON documents can come\n", l.keys, kind, expiry.Quote(l.example))
+	for _, kind := range slices.Sorted(maps.Keys(r.progress.Left)) {
+		l := r.progress.Left[kind]
+		fmt.Fprintf(r.Err, "left out: %d keys of type %s, such as %s: only strings and JSON documents can come\n", l.Keys, kind, expiry.Quote(l.Example))
 	}
 }
 
