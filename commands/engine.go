@@ -347,6 +347,7 @@ func (e *Engine) run(s *Session, r *row, args []string, run Run, out *Outcome) e
 	s.ctx = Context{Tx: &s.tx, Session: s, Engine: e, Input: &s.in}
 	completed := false
 	defer func() {
+		s.late = lateLocks{}
 		if completed && !s.ctx.panicked && !s.ctx.aborted {
 			out.LSN = max(out.LSN, s.tx.Close())
 		} else {
@@ -455,7 +456,7 @@ func (e *Engine) beginKeys(s *Session, ids []string) error {
 			return errLocked
 		}
 	case e.Scripts.used.Load():
-		return e.beginWaiting(func() bool { return s.keyspace.TryBeginKeys(&s.tx, ids) })
+		return e.beginWaiting(func() bool { return s.keyspace.TryBeginKeys(&s.tx, ids) }, e.busyError)
 	case len(ids) == 1:
 		s.keyspace.BeginKey(&s.tx, ids[0])
 	default:
