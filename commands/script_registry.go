@@ -143,15 +143,19 @@ func (e *Engine) refuseBusy(s *Session, args []string, out *Outcome) bool {
 	return true
 }
 
-// beginWaiting begins a transaction with try, which returns false while a holder of the locks takes long. The error is that
-// of ended, which says why to wait no longer.
-func (e *Engine) beginWaiting(try func() bool, ended func() error) error {
+// beginWaiting begins the session's transaction with try, which returns false while a holder of the locks takes long. The
+// error is that of ended, which says why to wait no longer.
+func (s *Session) beginWaiting(try func() bool, ended func() error) error {
+	if try() {
+		return nil
+	}
 	const longest = 4 * time.Millisecond
-	for nap := longest / 16; !try(); nap = min(2*nap, longest) {
+	w := s.keyspace.WaitForLocks()
+	defer w.End()
+	for ; !try(); w.Next(longest) {
 		if err := ended(); err != nil {
 			return err
 		}
-		time.Sleep(nap)
 	}
 	return nil
 }
@@ -170,7 +174,7 @@ func (e *Engine) beginAll(s *Session) error {
 		s.keyspace.BeginAll(&s.tx)
 		return nil
 	}
-	return e.beginWaiting(func() bool { return s.keyspace.TryBeginAll(&s.tx) }, e.busyError)
+	return s.beginWaiting(func() bool { return s.keyspace.TryBeginAll(&s.tx) }, e.busyError)
 }
 
 // lateLocks are the locks that the transaction of a script takes at its first command.
@@ -198,7 +202,7 @@ func (e *Engine) lockLate(s *Session, all bool, ended func() error) (locked bool
 	if s.OnLoop {
 		locked = !all && try()
 	} else {
-		err = e.beginWaiting(try, ended)
+		err = s.beginWaiting(try, ended)
 		locked = err == nil
 	}
 	if !locked {
