@@ -11,7 +11,7 @@ import (
 const numkeysAt = 2
 
 const (
-	scriptDiffers = "Locks the keys that it names, and everything once it uses another; ends a script that runs far beyond `lua-time-limit`, and takes its changes back"
+	scriptDiffers = "Locks the keys that it names, at its first command, and everything once it uses another; ends a script that runs far beyond `lua-time-limit`, and takes its changes back"
 	keyUseUnknown = "We cannot tell how the keys will be used so we assume the worst, "
 )
 

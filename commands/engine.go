@@ -262,6 +262,7 @@ func (e *Engine) execute(s *Session, args []string, out *Outcome) {
 		outside, again := s.ctx.outside, false
 		s.ctx.outside = nil
 		if out.Reply, again = outside(); again {
+			s.giveWay()
 			err = e.run(s, r, args, run, out)
 		}
 	}
@@ -347,6 +348,7 @@ func (e *Engine) run(s *Session, r *row, args []string, run Run, out *Outcome) e
 	s.ctx = Context{Tx: &s.tx, Session: s, Engine: e, Input: &s.in}
 	completed := false
 	defer func() {
+		s.late = lateLocks{}
 		if completed && !s.ctx.panicked && !s.ctx.aborted {
 			out.LSN = max(out.LSN, s.tx.Close())
 		} else {
@@ -365,7 +367,10 @@ func (e *Engine) run(s *Session, r *row, args []string, run Run, out *Outcome) e
 		if s.ctx.batch != nil {
 			e.Broker.flush(s, s.ctx.batch, s.revealed)
 		}
-		clear(s.idBuffer) // they are views of the read buffer, which may be large
+		clear(s.idBuffer)        // they are views of the read buffer, which may be large
+		if r.Scope == ScopeAll { // a pipeline of them would keep others out
+			s.giveWay()
+		}
 	}()
 	weight := int64(0)
 	if s.walks(r, args) {
@@ -455,7 +460,7 @@ func (e *Engine) beginKeys(s *Session, ids []string) error {
 			return errLocked
 		}
 	case e.Scripts.used.Load():
-		return e.beginWaiting(func() bool { return s.keyspace.TryBeginKeys(&s.tx, ids) })
+		return s.beginWaiting(func() bool { return s.keyspace.TryBeginKeys(&s.tx, ids) }, e.busyError)
 	case len(ids) == 1:
 		s.keyspace.BeginKey(&s.tx, ids[0])
 	default:

@@ -20,8 +20,16 @@ func (x *Context) inPieces(begin func(*keyspace.Keyspace, *keyspace.Tx), f func(
 	}
 	w := x.watchClient()
 	for x.piece(begin, f) {
-		runtime.Gosched()           // else who waits for the locks may get them a ms later only
+		x.Session.giveWay()
 		_ = w.abandoned(workToLook) // others have their turn; f learns it from the watch of its reply
+	}
+}
+
+// giveWay lets others have the locks before the session's next transaction. A loop does not wait for them.
+func (s *Session) giveWay() {
+	if !s.OnLoop && s.keyspace != nil {
+		runtime.Gosched() // else who is parked may get them a ms later only
+		s.keyspace.GiveWay()
 	}
 }
 

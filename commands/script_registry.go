@@ -19,6 +19,7 @@ type Scripts struct {
 	timeLimit atomic.Int64 // see SetTimeLimit
 	used      atomic.Bool  // a script has run
 	stopping  atomic.Bool  // see Stop
+	log       scriptLog
 
 	leastHard time.Duration // instead of leastHardLimit; 0: that
 
@@ -34,6 +35,7 @@ const (
 	longScript     = time.Millisecond       // a script that runs for longer leaves the processors to others
 	longEffort     = 64                     // commands that a script runs, at least, before longScript counts
 	longPreemption = 20 * time.Millisecond  // a script that runs for longer is long, whatever it has done
+	yieldInterval  = 10 * time.Millisecond  // a script without locks gives way to other long commands so often
 	briefScript    = 200 * time.Microsecond // a script that takes less is not expected to take long the next time
 	leastHardLimit = 10 * time.Second       // a script may take twice the time limit, and at least this
 	staleHardLimit = time.Second            // at a follower, which applies no changes meanwhile
@@ -141,15 +143,27 @@ func (e *Engine) refuseBusy(s *Session, args []string, out *Outcome) bool {
 	return true
 }
 
-// beginWaiting begins a transaction with try, which returns false while a holder of the locks takes long. The error is
-// errBusy once a script has exceeded the time limit.
-func (e *Engine) beginWaiting(try func() bool) error {
+// beginWaiting begins the session's transaction with try, which returns false while a holder of the locks takes long. The
+// error is that of ended, which says why to wait no longer.
+func (s *Session) beginWaiting(try func() bool, ended func() error) error {
+	if try() {
+		return nil
+	}
 	const longest = 4 * time.Millisecond
-	for nap := longest / 16; !try(); nap = min(2*nap, longest) {
-		if e.pause.isBusy() {
-			return errBusy
+	w := s.keyspace.WaitForLocks()
+	defer w.End()
+	for ; !try(); w.Next(longest) {
+		if err := ended(); err != nil {
+			return err
 		}
-		time.Sleep(nap)
+	}
+	return nil
+}
+
+// busyError returns errBusy once a script has exceeded the time limit.
+func (e *Engine) busyError() error {
+	if e.pause.isBusy() {
+		return errBusy
 	}
 	return nil
 }
@@ -160,12 +174,48 @@ func (e *Engine) beginAll(s *Session) error {
 		s.keyspace.BeginAll(&s.tx)
 		return nil
 	}
-	return e.beginWaiting(func() bool { return s.keyspace.TryBeginAll(&s.tx) })
+	return s.beginWaiting(func() bool { return s.keyspace.TryBeginAll(&s.tx) }, e.busyError)
 }
 
-// beginScript starts the session's transaction for EVAL or a relative. It locks the keys that the command names, or
-// everything if the script is known to use others. The error is errLocked if the script is to wait for a turn, or
-// to leave its loop.
+// lateLocks are the locks that the transaction of a script takes at its first command.
+type lateLocks struct {
+	due  bool     // they are not taken yet
+	all  bool     // all partitions
+	keys []string // or those of these keys, views of the read buffer
+}
+
+// beginLate begins the session's transaction without locks: see lockLate.
+func (s *Session) beginLate(all bool, keys []string) {
+	s.keyspace.BeginNone(&s.tx)
+	s.late = lateLocks{due: true, all: all, keys: keys}
+}
+
+// lockLate begins the session's transaction anew, with the locks of keys or with all. The transaction so far must have seen
+// nothing. It returns false if a loop cannot have the locks at once. The error is that of ended.
+func (e *Engine) lockLate(s *Session, all bool, ended func() error) (locked bool, err error) {
+	keys, tx := s.late.keys, &s.tx
+	try := func() bool { return s.keyspace.TryBeginKeys(tx, keys) }
+	if all {
+		try = func() bool { return s.keyspace.TryBeginAll(tx) }
+	}
+	tx.Close()
+	if s.OnLoop {
+		locked = !all && try()
+	} else {
+		err = s.beginWaiting(try, ended)
+		locked = err == nil
+	}
+	if !locked {
+		s.keyspace.BeginNone(tx)
+		return false, err
+	}
+	s.late = lateLocks{}
+	tx.MarkLong(false)
+	return true, nil
+}
+
+// beginScript starts the session's transaction for EVAL or a relative. It locks nothing: the script does, at its first
+// command. The error is errLocked if the script is to wait for a turn, or to leave its loop.
 func (e *Engine) beginScript(s *Session, r *row, args []string) error {
 	if r.Flags&MayWrite != 0 {
 		if err := e.throttle(s); err != nil {
@@ -180,39 +230,20 @@ func (e *Engine) beginScript(s *Session, r *row, args []string) error {
 	notes := script.Notes.Load()
 	watched := e.Broker.monitoringSessions.Load() > 0 // each call is shown once, so no run may be repeated
 	long := watched || notes&scriptTakesLong != 0
-	if s.Paced && long || s.OnLoop && (long || s.scriptLeaves) {
+	all := s.scriptAll || watched || notes&scriptNeedsAll != 0
+	if s.Paced && long || s.OnLoop && (long || all || s.scriptLeaves) {
+		s.scriptAll = false
 		return errLocked
 	}
-	s.in.script = script
-	keys := scriptKeys(args)
-	s.scriptAll = s.scriptAll || watched || notes&scriptNeedsAll != 0 || len(keys) == 0 && notes&scriptNeedsNone == 0
+	s.in.script, s.scriptAll, s.scriptLeaves = script, all, false
 	e.Scripts.used.Store(true)
-	switch {
-	case s.scriptAll && s.OnLoop:
-		err = errLocked
-	case s.scriptAll:
-		err = e.beginAll(s)
-	case len(keys) == 0:
-		s.keyspace.BeginNone(&s.tx)
-	case s.OnLoop:
-		if !s.keyspace.TryBeginKeys(&s.tx, keys) {
-			err = errLocked
-		}
-	default:
-		err = e.beginWaiting(func() bool { return s.keyspace.TryBeginKeys(&s.tx, keys) })
-	}
-	if err == nil {
-		s.tx.MarkLong(false)
-	} else {
-		s.scriptAll = false
-	}
-	return err
+	s.beginLate(all, scriptKeys(args))
+	return nil
 }
 
 // What is known of a script from its earlier runs: bits of [compiled.Script.Notes].
 const (
 	scriptNeedsAll  uint32 = 1 << iota // it uses keys that its calls do not name
-	scriptNeedsNone                    // without keys it uses none
 	scriptTakesLong                    // it takes longer than longScript
 )
 
@@ -241,7 +272,16 @@ func (r *scriptRun) hardLimit() time.Duration {
 // Stop implements [scripts.Interrupt]. The interpreter calls it after each 20,000 steps.
 func (r *scriptRun) Stop() error {
 	r.effort += longEffort
+	r.giveWay()
 	return r.ask()
+}
+
+// giveWay lets other long commands have their turn while the script holds no locks.
+func (r *scriptRun) giveWay() {
+	if s := r.x.Session; r.long && s.late.due && s.Yield != nil && r.now >= r.yields {
+		s.Yield()
+		r.yields = clock.Monotonic() + yieldInterval
+	}
 }
 
 // ask returns an error if the script is to end now. A script that has done little does not take long: the system has given

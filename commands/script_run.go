@@ -15,10 +15,11 @@ import (
 
 // A script is a transaction, like EXEC:
 //
-//  1. It locks the partitions of the keys that its call names. One time is frozen for all its commands. What it changes is
-//     one group in the journal.
-//  2. When a command needs anything else, the changes are rolled back, and the script runs again with all partitions
-//     locked. The cache remembers that. Events and messages wait for the end of the script, so no effect comes twice.
+//  1. It begins without locks, so while it only computes it holds up nobody. Its first command locks the partitions of the
+//     keys that its call names, and freezes one time for all its commands. What it changes is one group in the journal.
+//  2. When a command needs anything else, the changes are rolled back, and the script runs again and locks all partitions
+//     at its first command. The cache remembers that. Events and messages wait for the end of the script, so no effect
+//     comes twice.
 //  3. A script that takes longer than a ms runs again, too, with a turn (Session.Paced). Its locks are marked as long: no
 //     loop waits for them. So a loop runs scripts itself, and those that take long leave it.
 //  4. After lua-time-limit all clients get BUSY, but for a few commands. SCRIPT KILL ends a script that has not written.
@@ -36,13 +37,14 @@ type scriptRun struct {
 
 	queued   bool // it runs within EXEC
 	readOnly bool
-	denies   bool // commands that may grow memory are refused until it has written
-	all      bool // all partitions are locked
-	used     bool // it has used a key
-	long     bool // it takes longer than longScript
-	effort   int  // commands that it has run; other work counts as several
-	busy     bool // it has exceeded the time limit; protected by the mutex of Scripts
-	proto    int  // see SetProtocol
+	denies   bool          // commands that may grow memory are refused until it has written
+	all      bool          // it locks all partitions, or has
+	called   bool          // it has run a command
+	long     bool          // it takes longer than longScript
+	effort   int           // commands that it has run; other work counts as several
+	busy     bool          // it has exceeded the time limit; protected by the mutex of Scripts
+	proto    int           // see SetProtocol
+	yields   time.Duration // when it gives way, as clock.Monotonic says
 
 	state atomic.Int32           // scriptReads, scriptWrites or scriptKilled
 	ended atomic.Pointer[string] // the format of the error with which others end it; nil: they do not
@@ -111,11 +113,8 @@ func (r *scriptRun) lasts() error {
 			r.end(errScriptDeposed)
 		}
 	}
-	if why := r.ended.Load(); why != nil {
-		return rolledBack{r.fail(*why)}
-	}
-	if r.state.Load() == scriptKilled {
-		return r.fail(errScriptKilled)
+	if err := r.endedByOthers(); err != nil {
+		return err
 	}
 	elapsed := r.now - r.began
 	if limit := time.Duration(ss.timeLimit.Load()); limit > 0 && elapsed >= limit && !r.busy {
@@ -125,6 +124,17 @@ func (r *scriptRun) lasts() error {
 	}
 	if hard := r.hardLimit(); elapsed >= hard {
 		return rolledBack{r.fail(errScriptTime, hard)}
+	}
+	return nil
+}
+
+// endedByOthers returns the error with which another ends the script.
+func (r *scriptRun) endedByOthers() error {
+	if why := r.ended.Load(); why != nil {
+		return rolledBack{r.fail(*why)}
+	}
+	if r.state.Load() == scriptKilled {
+		return r.fail(errScriptKilled)
 	}
 	return nil
 }
@@ -220,7 +230,7 @@ func (r *scriptRun) run(args []string) Reply {
 		limits.Memory = loopMemory
 	}
 	v, err := scripts.Run(r.script, r, r, keys, rest, limits)
-	return r.finish(v, r.endOf(err), n)
+	return r.finish(v, r.endOf(err))
 }
 
 // endOf marks the errors with which a limit or a fault of the interpreter ends a script: they take its changes back.
@@ -244,7 +254,7 @@ func (r *scriptRun) endOf(err error) error {
 }
 
 // finish ends a run with the script's reply, or with the error that has ended it.
-func (r *scriptRun) finish(v scripts.Value, err error, keys int) Reply {
+func (r *scriptRun) finish(v scripts.Value, err error) Reply {
 	x := r.x
 	if err == errAgain {
 		x.aborted = true
@@ -267,9 +277,6 @@ func (r *scriptRun) finish(v scripts.Value, err error, keys int) Reply {
 	for i := range r.events {
 		x.publish(r.events[i])
 	}
-	if keys == 0 && !r.all && !r.used || keys == 0 && r.all && !r.used && err == nil {
-		note(r.script, scriptNeedsNone, true)
-	}
 	if took := clock.Monotonic() - r.began; took < briefScript {
 		note(r.script, scriptTakesLong, false)
 	}
@@ -289,6 +296,9 @@ func (r *scriptRun) Call(args []string) (scripts.Value, error) {
 	}
 	if refusal == nil {
 		r.ids = row.ids(r.ids[:0], args)
+		if err := r.lock(row); err != nil {
+			return scripts.Value{}, err
+		}
 		if !r.covers(row) {
 			note(r.script, scriptNeedsAll, true)
 			r.x.Session.scriptAll = true
@@ -351,9 +361,47 @@ func (r *scriptRun) admitCall(row *row) error {
 	return nil
 }
 
+// lock takes the locks of the script before its first command. A script that names no keys takes all of them once a command
+// needs any. The error ends the script.
+func (r *scriptRun) lock(row *row) error {
+	s, called := r.x.Session, r.called
+	r.called = true
+	if !s.late.due || called {
+		return nil
+	}
+	if !s.late.all && len(s.late.keys) == 0 {
+		if row.Scope == ScopeNone && len(r.ids) == 0 {
+			return nil
+		}
+		note(r.script, scriptNeedsAll, true)
+		r.all = true
+	}
+	began := clock.Monotonic()
+	locked, err := r.engine.lockLate(s, r.all, func() error {
+		if err := r.endedByOthers(); err != nil || r.busy {
+			return err
+		}
+		if err := r.engine.busyError(); err != nil {
+			return rolledBack{err}
+		}
+		return nil
+	})
+	r.now = clock.Monotonic()
+	r.began += r.now - began // the time limit is for the script, not for others
+	switch {
+	case err != nil:
+		return err
+	case !locked:
+		s.scriptLeaves = true
+		return errAgain
+	case r.long:
+		r.x.Tx.MarkLong(true)
+	}
+	return nil
+}
+
 // covers reports whether the transaction has locked what a command with the ids r.ids needs.
 func (r *scriptRun) covers(row *row) bool {
-	r.used = r.used || len(r.ids) > 0 || row.Scope != ScopeNone
 	if r.all {
 		return true
 	}
@@ -465,6 +513,9 @@ func (r *scriptRun) Log(level int, text string) {
 		event = log.Info()
 	case 3:
 		event = log.Warn()
+	}
+	if !event.Enabled() || !r.engine.Scripts.log.allow(r.script.SHA1()) {
+		return
 	}
 	const longest = 1 << 10 // as in Redis
 	event.Int64("client", r.x.Session.ID).Str("script", r.script.SHA1()).Msg(text[:min(len(text), longest)])

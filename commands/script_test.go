@@ -1,7 +1,10 @@
 package commands
 
 import (
+	"bytes"
 	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -10,6 +13,8 @@ import (
 	"time"
 
 	"mayfly/test/drill"
+
+	"github.com/rs/zerolog"
 )
 
 // These scripts run until something ends them: one calls a command all the time, the other none.
@@ -276,6 +281,138 @@ func TestScriptKeepsNoOneWaiting(t *testing.T) {
 		w.engine.Scripts.endAll(errScriptStopped)
 		<-reply
 	}
+}
+
+// A script that only computes holds no lock, whatever its call names.
+func TestScriptComputesWithoutLocks(t *testing.T) {
+	t.Parallel()
+	for _, c := range [][]string{{"EVAL", emptyLoop, "0"}, {"EVAL", emptyLoop, "1", "k"}, {"MULTI", "EVAL", emptyLoop, "0"}} {
+		w := newHarness(t)
+		s, loop := w.session(1), w.session(2)
+		loop.OnLoop = true
+		end := make(chan Reply)
+		go func() {
+			command := c
+			if c[0] == "MULTI" {
+				w.engine.Execute(s, c[:1])
+				w.engine.Execute(s, c[1:])
+				command = []string{"EXEC"}
+			}
+			end <- w.engine.Execute(s, command).Reply
+		}()
+		w.awaitScripts(1)
+		for i := range 50 {
+			if out := w.engine.Execute(loop, []string{"SET", "k" + strconv.Itoa(i), "v"}); out.Deferred {
+				t.Fatalf("%q: key %d is locked", c, i)
+			}
+		}
+		w.engine.Scripts.endAll(errScriptStopped)
+		if r := <-end; !strings.Contains(r.Str, "the script has ended") {
+			t.Errorf("%q: %s", c, notation(r))
+		}
+	}
+}
+
+// A script gives way to other long commands until its first command. The moment of the script is that of this command.
+func TestScriptsMoment(t *testing.T) {
+	t.Parallel()
+	const count = "for i = 1, 1e6 do end "
+	for _, c := range []struct {
+		script, key string
+		want        string // nil: k has died before
+	}{
+		{count + "return redis.call('GET', KEYS[1])", "k", "(nil)"},
+		{count + "return redis.call('GET', 'k')", "other", "(nil)"},
+		{count + "return redis.call('GET', 'k')", "", "(nil)"},
+		{"redis.call('PING') " + count + "return redis.call('GET', 'k')", "", `"v"`}, // known by then to lock all
+		{"redis.call('PING') " + count + "return redis.call('GET', KEYS[1])", "k", `"v"`},
+		{"local v = redis.call('GET', KEYS[1]) " + count + "return redis.call('GET', KEYS[1])", "k", `"v"`},
+	} {
+		w := newHarness(t)
+		args := []string{"EVAL", c.script, "0"}
+		if c.key != "" {
+			args = []string{"EVAL", c.script, "1", c.key}
+		}
+		w.do(1, args...)
+		w.do(1, "SET", "k", "v", "PX", "1000")
+		yields := 0
+		w.session(1).Yield = func() {
+			if yields++; yields == 1 {
+				w.clock.Advance(time.Hour)
+			}
+		}
+		w.expect(c.want, args...)
+		if (yields > 0) != (c.want == "(nil)") {
+			t.Errorf("%s: gives way %d times", c.script, yields)
+		}
+	}
+}
+
+// A script that waits for its locks gets BUSY, as any command does. Then it has changed nothing.
+func TestScriptWaitsForLocks(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	w.engine.Scripts.SetTimeLimit(time.Minute)
+	reply := w.evalIn(9, callLoop, "k")
+	w.awaitScripts(1)
+	const incr = "return redis.call('INCR', KEYS[1])"
+	loop := w.session(3)
+	loop.OnLoop = true
+	for range 2 {
+		if out := w.engine.Execute(loop, []string{"EVAL", incr, "1", "k"}); !out.Deferred {
+			t.Errorf("a loop gets %s", notation(out.Reply))
+		}
+	}
+	waits := []<-chan Reply{w.evalIn(4, incr, "k"), w.evalIn(5, strings.Replace(incr, "KEYS[1]", "'k'", 1))}
+	w.engine.Scripts.SetTimeLimit(time.Millisecond)
+	for _, wait := range waits {
+		if r := <-wait; r.Str != string(errBusy) {
+			t.Errorf("a script that waits gets %s", notation(r))
+		}
+	}
+	w.engine.Scripts.endAll(errScriptStopped)
+	<-reply
+	w.expect("(integer) 1", "EVAL", incr, "1", "k")
+}
+
+// The log takes 100 lines of a script in ten seconds and 1000 of all, then one line says how many were left out.
+func TestScriptLogIsBounded(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	var out bytes.Buffer
+	w.engine.Log = zerolog.New(&out).Level(zerolog.InfoLevel)
+	logs := func(script, lines string) {
+		w.expect("(nil)", "EVAL", "for i = 1, ARGV[1] do redis.log(redis.LOG_NOTICE, 'line') redis.log(redis.LOG_DEBUG, 'hidden') end --"+script, "0", lines)
+	}
+	period := func(at time.Duration, want ...string) {
+		t.Helper()
+		w.engine.Sample(at)
+		var got []string
+		for _, left := range regexp.MustCompile(`"left_out":(\d+)`).FindAllStringSubmatch(out.String(), -1) {
+			got = append(got, left[1])
+		}
+		lines := fmt.Sprint(strings.Count(out.String(), `"line"`))
+		if got = append(got, lines); !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))) {
+			t.Errorf("at %s: left out, and logged: %s, want %s", at, got, want)
+		}
+		out.Reset()
+	}
+	period(time.Minute, "0")
+	logs("a", "99")
+	logs("b", "170")
+	logs("b", "40000")
+	period(time.Minute+logPeriod-1, "199") // the period is not over
+	period(time.Minute+logPeriod, "40070", "0")
+	logs("b", "7")
+	period(time.Minute+2*logPeriod, "7")
+	want := []string{"1000", "15"}
+	for i := range 10 {
+		logs(strconv.Itoa(i), "103")
+		want = append(want, "3")
+	}
+	logs("after", "15")
+	period(time.Minute+3*logPeriod, want...)
+	period(time.Minute+4*logPeriod, "0")
 }
 
 // A loop runs brief scripts itself. Others leave it before any effect, and take effect once beside it.

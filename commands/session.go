@@ -74,10 +74,11 @@ type Session struct {
 	readonly bool        // READONLY: reads of this node's past are welcome
 	service  service     // of the running command; see cluster_admission.go
 
-	scriptAll    bool // the script runs again, with all partitions locked
-	scriptLeaves bool // the script runs again, beside the loop
-	scriptOOM    bool // before the script no memory could be freed
-	scriptShown  bool // MONITOR shows what the script calls
+	late         lateLocks // of the running script
+	scriptAll    bool      // the script runs again, and locks all partitions
+	scriptLeaves bool      // the script runs again, beside the loop
+	scriptOOM    bool      // before the script no memory could be freed
+	scriptShown  bool      // MONITOR shows what the script calls
 
 	wait *wait // of the running command, which waits; nil: it does not
 

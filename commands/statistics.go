@@ -181,6 +181,7 @@ type perSecond struct{ commands, netInput, netOutput float64 }
 // It also logs wrong passwords that no line has counted.
 func (e *Engine) Sample(now time.Duration) {
 	e.logWrongPasswords(e.Now())
+	e.reportScriptLog(now)
 	host := e.Host.Info()
 	s := rateSample{at: now, netInput: host.NetInput, netOutput: host.NetOutput}
 	for i := range e.stats.shards {

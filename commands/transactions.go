@@ -272,7 +272,7 @@ func runUnwatch(x *Context) Reply {
 // transaction for them. The error is errAbandoned, when all is discarded, errLocked or errBusy.
 func (e *Engine) beginQueue(s *Session) error {
 	t := &s.multi
-	ids, all, scripts := t.watcher.IDs(), false, false
+	ids, all, scripts := t.watcher.IDs(), false, 0
 	maxValue, writes := e.Host.MaxValueSize(), 0
 	for i := range t.commands {
 		c := &t.commands[i]
@@ -288,7 +288,7 @@ func (e *Engine) beginQueue(s *Session) error {
 		all = all || c.row.Scope == ScopeSweep || c.row.Scope == ScopeAll || c.row.Scope == ScopeScript
 		if c.row.Scope == ScopeScript {
 			c.in.script, _ = e.loadScript(c.in.Args) // else it is looked for again when it runs
-			scripts = true
+			scripts++
 		}
 	}
 	if !e.matchQueue(s) {
@@ -305,11 +305,13 @@ func (e *Engine) beginQueue(s *Session) error {
 		s.tx.Reserve(writes)
 	}
 	t.replies = make([]Reply, len(t.commands))
-	if scripts {
+	if scripts > 0 {
 		e.Scripts.used.Store(true)
 	}
 	var err error
 	switch {
+	case scripts > 0 && scripts == len(t.commands) && len(ids) == 0:
+		s.beginLate(true, nil)
 	case all:
 		err = e.beginAll(s)
 	case len(ids) > 0:
@@ -317,7 +319,7 @@ func (e *Engine) beginQueue(s *Session) error {
 	default:
 		s.keyspace.BeginNone(&s.tx)
 	}
-	if err == nil && scripts {
+	if err == nil && scripts > 0 {
 		s.tx.MarkLong(false)
 	}
 	return err

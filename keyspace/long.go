@@ -1,6 +1,9 @@
 package keyspace
 
-import "mayfly/keyspace/memtable"
+import (
+	"mayfly/keyspace/locks"
+	"mayfly/keyspace/memtable"
+)
 
 // MarkLong notes that the transaction, which has begun, takes long, or may turn out to: TryBeginKeys waits about a ms then.
 func (tx *Tx) MarkLong(certain bool) { tx.held.MarkLong(certain) }
@@ -38,3 +41,9 @@ func (ks *Keyspace) tried(tx *Tx, locked bool) bool {
 	}
 	return locked
 }
+
+// WaitForLocks begins to wait for what TryBeginKeys or TryBeginAll could not lock.
+func (ks *Keyspace) WaitForLocks() *locks.Waiter { return ks.locks.Wait() }
+
+// GiveWay lets those who wait have the locks before the caller begins its next transaction.
+func (ks *Keyspace) GiveWay() { ks.locks.GiveWay() }

@@ -170,11 +170,31 @@ func TestPartOfAFolder(t *testing.T) {
 		if want.Bytes = s.Bytes; s != want || length.Load() != 100 || p.Last() != want.Last {
 			t.Errorf("%+v, want %+v", s, want)
 		}
-		if e := p.Entry(streamid.ID{Ms: epoch + 50}); e == nil || e.TS() != epoch+50 {
-			t.Errorf("entry 50 is %v", e)
+		ids := []streamid.ID{{}, {Ms: epoch + 50}, {Ms: epoch + 50, Seq: deaths.MaxSeq + 1}, {Ms: epoch + 99}, streamid.Max}
+		if list, greatest := p.Entries(ids, expiry.NoLimits); len(list) != 2 || list[0].TS() != epoch+50 || greatest != ids[3] {
+			t.Errorf("entries %v, the greatest is %s", list, greatest)
 		}
 		if list := p.Upto(streamid.ID{Ms: epoch + 9}); len(list) != 10 {
 			t.Errorf("%d entries up to the tenth", len(list))
 		}
+	}
+}
+
+// TestEachOf: who looks for many ids among few searches a few times.
+func TestEachOf(t *testing.T) {
+	t.Parallel()
+	set, searches := []uint64{3, 500, 2000}, 0
+	var ids []streamid.ID
+	for ms := range uint64(1000) {
+		ids = append(ids, streamid.ID{Ms: ms})
+	}
+	var got []uint64
+	eachOf(ids, func(from streamid.ID) (streamid.ID, bool) {
+		searches++
+		at, _ := slices.BinarySearch(set, from.Ms)
+		return streamid.ID{Ms: set[at]}, true
+	}, func(id streamid.ID) { got = append(got, id.Ms) })
+	if !slices.Equal(got, set[:2]) || searches != 3 {
+		t.Errorf("found are %d, after %d searches", got, searches)
 	}
 }

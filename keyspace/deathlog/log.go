@@ -1,6 +1,8 @@
 package deathlog
 
 import (
+	"slices"
+
 	"mayfly/expiry"
 	"mayfly/keyspace/deaths"
 	"mayfly/keyspace/memtable"
@@ -139,6 +141,9 @@ func (l Log) Delete(ids []streamid.ID) (n int) {
 	if !ok {
 		return 0
 	}
+	ids = slices.Clone(ids)
+	slices.SortFunc(ids, streamid.ID.Compare)
+	ids = slices.Compact(ids)
 	for number := range l.source.Partitions() {
 		p := l.source.Part(number)
 		if p == nil {

@@ -193,29 +193,39 @@ func (p *Part) ascend(from string, visit func(e *memtable.Entry) (more bool)) {
 	})
 }
 
-// Entry returns the entry of an id in the table, nil if there is none.
-func (p *Part) Entry(id streamid.ID) (found *memtable.Entry) {
-	if id.IsZero() || id.Seq > deaths.MaxSeq {
-		return nil
+// Entries returns the entries of ids, which ascend, that are in the table and not within limits, and the greatest of their
+// ids.
+func (p *Part) Entries(ids []streamid.ID, expired expiry.Limits) (list []*memtable.Entry, greatest streamid.ID) {
+	var e *memtable.Entry
+	next := func(from streamid.ID) (id streamid.ID, ok bool) {
+		p.ascend(below(from), func(first *memtable.Entry) bool {
+			e, id, ok = first, p.id(first), true
+			return false
+		})
+		return id, ok
 	}
-	p.ascend(below(id), func(e *memtable.Entry) bool {
-		if p.id(e) == id {
-			found = e
+	eachOf(ids, next, func(id streamid.ID) {
+		if !e.Within(expired) {
+			list, greatest = append(list, e), id
 		}
-		return false
 	})
-	return found
+	return list, greatest
 }
 
-// Entries returns the entries of ids that are in the table and not within limits, each once, and the greatest of their ids.
-func (p *Part) Entries(ids []streamid.ID, expired expiry.Limits) (list []*memtable.Entry, greatest streamid.ID) {
-	for _, id := range ids {
-		if e := p.Entry(id); e != nil && !e.Within(expired) && !slices.Contains(list, e) {
-			list = append(list, e)
-			greatest = maxID(greatest, id)
+// eachOf visits those of ids, which ascend, that are in a set. next returns the first of the set from an id on. It is
+// called at most once for each id, and once for each member of the set between the ids.
+func eachOf(ids []streamid.ID, next func(from streamid.ID) (id streamid.ID, ok bool), visit func(id streamid.ID)) {
+	for len(ids) > 0 {
+		id, ok := next(ids[0])
+		if !ok {
+			return
+		}
+		at, found := slices.BinarySearchFunc(ids, id, streamid.ID.Compare)
+		if ids = ids[at:]; found {
+			visit(id)
+			ids = ids[1:]
 		}
 	}
-	return list, greatest
 }
 
 // Upto returns the entries up to an id, oldest first.

@@ -46,11 +46,16 @@ const (
 
 // poll is LockUnlessLong without parking: the next holder could take long. It waits for a brief holder until it is done.
 func (l *Lock) poll() bool {
+	var w *Waiter
 	for i, left := 0, patience; left > 0; i++ {
-		if i < yields {
+		switch {
+		case i < yields:
 			runtime.Gosched()
-		} else {
-			time.Sleep(nap)
+		case w == nil:
+			w = l.set.Wait()
+			defer w.End()
+		default:
+			w.Next(nap)
 		}
 		if l.TryLock() {
 			return true
@@ -72,6 +77,7 @@ type Set struct {
 	locks     []*Lock
 	numbers   []int
 	unbounded atomic.Bool // a holder may take seconds: see MarkLong
+	rounds    rounds
 }
 
 // Add adds the lock of the next partition.
@@ -251,6 +257,9 @@ func (h *Held) Release() {
 	}
 	for _, n := range h.numbers {
 		h.set.locks[n].Unlock()
+	}
+	if h.marked {
+		h.set.rounds.end()
 	}
 	h.set, h.all, h.marked, h.numbers = nil, false, false, nil
 	if h.many = h.many[:0]; cap(h.many) > most {

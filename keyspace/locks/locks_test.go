@@ -143,3 +143,32 @@ func TestHolderThatMayTakeLong(t *testing.T) {
 		t.Errorf("locked are %v", list)
 	}
 }
+
+// Who locks again and again, for long, gives way to who waits without parking: he has tried before GiveWay returns.
+func TestGiveWay(t *testing.T) {
+	t.Parallel()
+	s, busy := newSet(1), Held{}
+	s.GiveWay() // nobody waits
+	busy.LockAll(s)
+	busy.MarkLong(true)
+	joined, got := make(chan bool), false
+	go func() {
+		var h Held
+		w := s.Wait()
+		defer w.End()
+		close(joined)
+		for !h.TryLockAll(s) {
+			w.Next(time.Hour)
+		}
+		got = true
+		h.Release()
+	}()
+	<-joined
+	busy.Release()
+	s.GiveWay()
+	busy.LockAll(s)
+	if !got {
+		t.Error("the waiter has not tried")
+	}
+	busy.Release()
+}
