@@ -23,7 +23,7 @@ var containerCommands = []Command{
 	},
 	{
 		Name: "container.create", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>] [DEADLINE member] [LOG <OFF | seconds>] [MAXLEN count] [BODIES <YES | NO>] [NUMBER number]",
-		Summary: "Creates a container, with TTL off by default. Fails if it exists. DEADLINE names the root member of documents that holds an absolute end. LOG, MAXLEN and BODIES are as in CONTAINER.SET.",
+		Summary: "Creates a container, with TTL off by default. Fails if it exists. DEADLINE names the root member of documents that holds the latest moment at which they die. LOG, MAXLEN and BODIES are as in CONTAINER.SET.",
 		Flags:   Write | DenyOOM, Scope: ScopeAll, Parse: parseContainerCreate,
 	},
 	{

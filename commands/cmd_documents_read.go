@@ -233,7 +233,7 @@ var runDocMeta = onDocument(func(x *Context, d docTarget) Reply {
 //
 //	ts         time of the last write, ms since 1970
 //	etag       as in WITHMETA and IFMATCH
-//	ttl        the effective time to live in seconds; -1 for ever; null under a deadline, for a document that is
+//	ttl        the effective time to live in seconds; -1 for ever; null if a deadline comes first, for a document that is
 //	           not an object and has a moment, and in a container that is off
 //	source     its origin: document, deadline, container, off, hold, or ignored. The last is the container,
 //	           because the document's own ttl or deadline does not count

@@ -504,7 +504,7 @@ func (e *explanation) reply() Reply {
 // judge returns the rule that decides about a living item, its time to live, and both in words.
 func (e *explanation) judge() (rule string, ttl Reply, why string) {
 	var doc jsondoc.Document
-	rule = e.policy.Source(e.item.ExpireAt, false)
+	rule = e.policy.Source(e.item.TS, e.item.ExpireAt, false)
 	plain := !hasTTLMember(e.item) // its own end is a moment
 	own := e.keyWords()
 	if !plain {
@@ -518,7 +518,12 @@ func (e *explanation) judge() (rule string, ttl Reply, why string) {
 	case rule == "off":
 		return rule, Null, "never dies: " + own + "; TTL of " + e.container + " is off" + e.sinceDefault()
 	case rule == "deadline", rule == "document" && plain && e.item.ExpireAt != expiry.Never:
-		return rule, Null, "dies at " + utc(e.item.ExpireAt) + ": " + own
+		end, _ := e.policy.End(e.item.TS, e.item.ExpireAt)
+		why = "dies at " + utc(end) + ": " + own
+		if _, capped := expiry.Cap(e.item.ExpireAt); capped && def > 0 {
+			why += fmt.Sprintf("; default %d of %s%s, comes later", def, e.container, e.sinceDefault())
+		}
+		return rule, Null, why
 	case rule == "document" && e.item.ExpireAt == expiry.Never:
 		return rule, Integer(-1), "never dies: " + own
 	case rule == "document":

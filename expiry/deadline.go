@@ -49,18 +49,22 @@ func PassedDeadline(name, raw string) error {
 	return fmt.Errorf("invalid %s %s: legal are moments that have not passed", Quote(name), Quote(raw))
 }
 
-// OwnEnd returns the expireAt of a document with a ttl and a deadline in ms, 0 for none: the earlier of both ends. ts is
-// the time of its last write in ms. A deadline before that counts as the first ms after it: see [Policy].
+// OwnEnd returns the expireAt of a document with a ttl and a deadline in ms, 0 for none. The deadline caps the rule that the
+// document has: the end by its ttl, or the container's default. ts is the time of its last write in ms. A deadline before
+// that counts as the first ms after it: see [Policy].
 func OwnEnd(ts int64, ttl TTL, deadline int64) int64 {
-	end := ExpireAt(ts, ttl)
-	if DeadlineRules(ts, ttl, deadline) {
-		end = max(deadline, ts+1)
+	switch at := max(deadline, ts+1); {
+	case !DeadlineRules(ts, ttl, deadline):
+		return ExpireAt(ts, ttl)
+	case ttl == Absent:
+		return CapAt(at)
+	default:
+		return at
 	}
-	return end
 }
 
 // DeadlineRules reports whether a deadline in ms, 0 for none, comes before the end that a ttl gives, or with it. A ttl
-// of -1 gives none.
+// of -1 gives none. Without a ttl the container's default may give an earlier one.
 func DeadlineRules(ts int64, ttl TTL, deadline int64) bool {
 	return deadline != 0 && (ttl <= 0 || deadline <= after(ts, ttl))
 }

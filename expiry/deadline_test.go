@@ -103,9 +103,9 @@ func TestOwnEnd(t *testing.T) {
 		rules          bool
 	}{
 		{Absent, 0, Inherit, false}, {Forever, 0, Never, false}, {10, 0, ts + 10_000, false},
-		{Absent, ts + 5, ts + 5, true}, {Forever, ts + 5, ts + 5, true},
+		{Absent, ts + 5, CapAt(ts + 5), true}, {Forever, ts + 5, ts + 5, true},
 		{10, ts + 9_999, ts + 9_999, true}, {10, ts + 10_000, ts + 10_000, true}, {10, ts + 10_001, ts + 10_000, false},
-		{Absent, ts, ts + 1, true}, {10, -1, ts + 1, true}, {Forever, math.MinInt64, ts + 1, true},
+		{Absent, ts, CapAt(ts + 1), true}, {Absent, math.MinInt64, CapAt(ts + 1), true}, {10, -1, ts + 1, true}, {Forever, math.MinInt64, ts + 1, true},
 		{MaxTTL, math.MaxInt64, ts + int64(MaxTTL)*1000, false},
 	} {
 		if got := OwnEnd(ts, tt.ttl, tt.deadline); got != tt.want {

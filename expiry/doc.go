@@ -10,6 +10,7 @@
 //	inherits                     lives for ever  lives for ever    dies n s after its last write
 //	never                        lives for ever  lives for ever    lives for ever
 //	has an end of its own        lives for ever  dies at its end   dies at its end
+//	inherits, with a cap         lives for ever  dies at its cap   dies at the earlier of both
 //
 // [Policy.Dead] alone answers for one item, [Policy.DeadTo] for all items at once. A [Policy] is the container's
 // default and two marks: up to where past defaults have killed. The marks keep dead items dead, whatever the default

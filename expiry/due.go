@@ -6,17 +6,21 @@ import "math"
 // it from then on, and not before. ts is the time of its last write in ms. A moment that has passed may be any. It is
 // [NeverDue] for an item that stays as long as nothing changes.
 func (r Retention) Due(p *Policy, ts, expireAt int64) int64 {
-	switch expireAt {
-	case Never:
+	switch {
+	case expireAt > Inherit:
+		return r.due(p, expireAt, true)
+	case expireAt == Never:
 		return NeverDue
-	case Inherit:
-		return r.due(p, ts, false)
 	}
-	return r.due(p, expireAt, true)
+	at := r.due(p, ts, false)
+	if end, ok := Cap(expireAt); ok {
+		at = min(at, r.due(p, end, true))
+	}
+	return at
 }
 
 // EarliestDue returns the earliest moment in ms from which one of many items may be removed. byDefault is the earliest last
-// write of those that inherit, byOwnTTL the earliest end of those with one. [NeverDue] stands for none of a kind.
+// write of those that inherit, byOwnTTL the earliest end or cap of those with one. [NeverDue] stands for none of a kind.
 func (r Retention) EarliestDue(p *Policy, byDefault, byOwnTTL int64) int64 {
 	at := NeverDue
 	if byDefault != NeverDue {

@@ -32,7 +32,7 @@ func TestDueIsTheFirstMoment(t *testing.T) {
 			r = append(r, Retained{policy(), seconds(40)})
 		}
 		ts := seconds(30)
-		expireAt := []int64{Inherit, Never, ts + seconds(20)}[rng.IntN(3)]
+		expireAt := []int64{Inherit, Never, ts + seconds(20), CapAt(ts + seconds(20))}[rng.IntN(4)]
 		due := r.Due(&p, ts, expireAt)
 		for now := int64(500); now < 70_000; now += 500 {
 			if got := r.Purgeable(&p, now).Select(ts, expireAt); got != (now >= due) {
@@ -57,6 +57,9 @@ func TestDueIsTheFirstMoment(t *testing.T) {
 			earliest = r.EarliestDue(&p, none, none)
 		default:
 			earliest = r.EarliestDue(&p, none, expireAt)
+			if end, ok := Cap(expireAt); ok {
+				earliest = r.EarliestDue(&p, ts, end)
+			}
 		}
 		if earliest != due {
 			t.Fatalf("due at %d, and alone in its queue at %d", due, earliest)

@@ -41,7 +41,7 @@ type Cause string
 
 // The causes. The zero value means that the item lives.
 const (
-	ByDocument  Cause = "document"  // its own end
+	ByDocument  Cause = "document"  // its own end, or its cap
 	ByContainer Cause = "container" // the container's default
 	ByChange    Cause = "change"    // a changed default, at once
 )
@@ -75,15 +75,13 @@ func Death(ts, expireAt int64, history []HistoryEntry, now int64) (at int64, cau
 		if i < len(history) {
 			to = min(history[i].At, now)
 		}
-		end, ok := era.Policy.End(ts, expireAt)
+		end, by := era.Policy.Ending(ts, expireAt)
 		switch {
-		case !ok || end > to:
+		case by == "" || end > to:
 		case end <= era.At:
 			return era.At, ByChange, era.Etag
-		case expireAt == Inherit:
-			return end, ByContainer, era.Etag
 		default:
-			return end, ByDocument, era.Etag
+			return end, by, era.Etag
 		}
 	}
 	return 0, "", 0

@@ -12,8 +12,10 @@ func deathOf(ts, own int64, eras []HistoryEntry, now, step int64) (at int64, cau
 	ended := func(p Policy, at int64) (Cause, bool) {
 		switch {
 		case p.Default == Off || own == Never:
-		case own != Inherit:
+		case own > Inherit:
 			return ByDocument, own <= at
+		case own < Never && -own <= at:
+			return ByDocument, true
 		case p.Default > 0:
 			return ByContainer, ts+int64(p.Default)*1000 <= at
 		}
@@ -67,7 +69,7 @@ func TestDeath(t *testing.T) {
 		}
 		now := at + step*rng.Int64N(30)
 		ts := start + step*rng.Int64N((now-start)/step+1)
-		own := []int64{Inherit, Inherit, Never, ts + 1000*(1+rng.Int64N(6))}[rng.IntN(4)]
+		own := []int64{Inherit, Inherit, Never, ts + 1000*(1+rng.Int64N(6)), CapAt(ts + 500*(1+rng.Int64N(12)))}[rng.IntN(5)]
 
 		gotAt, gotCause, gotPolicy := Death(ts, own, history, now)
 		wantAt, wantCause, wantPolicy := deathOf(ts, own, eras, now, step)

@@ -20,12 +20,14 @@ func TestHold(t *testing.T) {
 		var items []item
 		for now := int64(1000); now < 13_000; now += 250 {
 			if rnd.IntN(3) == 0 {
-				ends := []int64{Inherit, Never, now + 250*(1+rnd.Int64N(12))}
-				items = append(items, item{ts: now, expireAt: ends[rnd.IntN(3)]})
+				ends := []int64{Inherit, Never, now + 250*(1+rnd.Int64N(12)), CapAt(now + 250*(1+rnd.Int64N(12)))}
+				items = append(items, item{ts: now, expireAt: ends[rnd.IntN(4)]})
 			}
 			for i := range items {
 				it := &items[i]
-				overdue := it.expireAt > 0 && it.expireAt <= now && p.Default != Off || it.expireAt == Inherit && p.Default > 0 && it.ts+int64(p.Default)*1000 <= now
+				overdue := it.expireAt > 0 && it.expireAt <= now && p.Default != Off ||
+					it.expireAt < Never && -it.expireAt <= now && p.Default != Off ||
+					it.expireAt <= Inherit && it.expireAt != Never && p.Default > 0 && it.ts+int64(p.Default)*1000 <= now
 				if overdue && p.Hold != "" && !it.dead {
 					heldBack++
 				}
@@ -46,7 +48,7 @@ func TestHold(t *testing.T) {
 				p = p.Change(TTL(rnd.Int64N(5)-1), Strict, now)
 			}
 			byDefault, byOwnTTL := p.Expires()
-			if p.Hold != "" && (byDefault || byOwnTTL || p.Source(Inherit, false) != "hold") {
+			if p.Hold != "" && (byDefault || byOwnTTL || p.Source(now, Inherit, false) != "hold") {
 				t.Fatalf("%+v: items die under a hold", p)
 			}
 			for i := range items { // a hold that ended kills the overdue in the same ms

@@ -2,8 +2,8 @@ package expiry
 
 import "math"
 
-// Limits select items of one container by one moment of each, in ms: items that inherit the default by the time of their
-// last write, items with an end of their own by that end. Items at or before the limit of their kind are selected.
+// Limits select items of one container by moments in ms: items that inherit the default by the time of their last write,
+// items with an end of their own by that end, items with a cap by either. Items at or before a limit are selected.
 type Limits struct {
 	ByDefault int64
 	ByOwnTTL  int64
@@ -14,16 +14,20 @@ var NoLimits = Limits{math.MinInt64, math.MinInt64}
 
 // Select reports whether the limits select an item, last written at ts (ms) with an expireAt.
 func (l Limits) Select(ts, expireAt int64) bool {
-	switch expireAt {
-	case Never:
+	switch {
+	case expireAt > Inherit:
+		return expireAt <= l.ByOwnTTL
+	case expireAt == Never:
 		return false
-	case Inherit:
-		return ts <= l.ByDefault
+	case ts <= l.ByDefault:
+		return true
 	}
-	return expireAt <= l.ByOwnTTL
+	at, capped := Cap(expireAt)
+	return capped && at <= l.ByOwnTTL
 }
 
-// Min returns the limits of the items that both select.
+// Min returns limits of items that both select: all of those without a cap. An item with a cap that one selects by the
+// default and the other by the cap is left out.
 func (l Limits) Min(m Limits) Limits {
 	return Limits{min(l.ByDefault, m.ByDefault), min(l.ByOwnTTL, m.ByOwnTTL)}
 }
@@ -55,7 +59,7 @@ func (r Retention) Open(now int64) bool {
 }
 
 // Purgeable returns the limits of the items that may be removed at the moment now (ms), under the policy that rules: they
-// are dead by it and by every policy that may rule again. Like those of the dead, the limits never decrease, if each
+// are dead by it and by every policy that may rule again, see [Limits.Min]. Like those of the dead, the limits never decrease, if each
 // change of the policy adds the former one to the retention or leaves the retention as it is.
 func (r Retention) Purgeable(p *Policy, now int64) Limits {
 	l := p.DeadLimits(now)

@@ -31,14 +31,21 @@ func (t TTL) String() string {
 	return strconv.FormatInt(int64(t), 10)
 }
 
-// The expireAt of an item is [Inherit], [Never] or an end of its own. That is the moment, in milliseconds since the
-// epoch, at which it dies if its container has TTL switched on.
+// The expireAt of an item is [Inherit], [Never], an end of its own or a cap. An end of its own is the moment, in
+// milliseconds since the epoch, at which it dies if its container has TTL switched on. A cap is such a moment too, of an
+// item that also inherits: it dies of whichever comes first. It is the moment with a minus: see [CapAt].
 const (
 	// Inherit: the container's default decides.
 	Inherit int64 = 0
 	// Never: the item is exempt from its container's default.
 	Never int64 = -1
 )
+
+// CapAt returns the expireAt of an item that inherits and dies at a moment (ms), at least 2, at the latest.
+func CapAt(at int64) int64 { return -at }
+
+// Cap returns the moment (ms) of a cap. ok is false if the expireAt is none.
+func Cap(expireAt int64) (at int64, ok bool) { return -expireAt, expireAt < Never }
 
 // ExpireAt returns the expireAt of a document with a ttl: ts is the time of its last write in ms. A moment beyond the
 // range of the type is moved to its limit.
@@ -85,8 +92,8 @@ func (m Mode) String() string {
 // have killed
 //   - an item that inherits, if it was last written at least n seconds before a default of n was replaced: the latest
 //     such moment is InheritDeadTo;
-//   - an item with an end of its own that came before TTL was switched off or the rule was replaced: the latest such
-//     moment is OwnDeadTo.
+//   - an item with an end of its own, or a cap, that came before TTL was switched off or the rule was replaced: the latest
+//     such moment is OwnDeadTo.
 //
 // Marks never affect an item written after the change that left them. A default is at least a second, and an end of
 // an item's own lies after its write.
@@ -101,7 +108,7 @@ type Policy struct {
 	Hold string
 
 	InheritDeadTo int64 // ms; items that inherit, last written at or before this, are dead
-	OwnDeadTo     int64 // ms; items with an end of their own at or before this are dead
+	OwnDeadTo     int64 // ms; items with an end of their own, or a cap, at or before this are dead
 }
 
 // Change returns the policy from now (ms) on. It is the only way to change one: items that the old policy has killed
@@ -123,18 +130,11 @@ func (p Policy) WithHold(reason string, now int64) Policy {
 // Dead alone decides whether an item is dead at the moment now (ms): one last written at ts (ms) with an expireAt. An
 // item is dead at equality too.
 func (p *Policy) Dead(ts, expireAt, now int64) bool {
-	byDefault, byOwnTTL := p.DeadTo(now)
-	switch expireAt {
-	case Never:
-		return false
-	case Inherit:
-		return ts <= byDefault
-	}
-	return expireAt <= byOwnTTL
+	return p.DeadLimits(now).Select(ts, expireAt)
 }
 
 // DeadTo decides the same for all items at once, at the moment now (ms). Items that inherit are dead if they were last
-// written at or before byDefault. Items with an end of their own are dead if that is at or before byOwnTTL.
+// written at or before byDefault. Items with an end of their own, or a cap, are dead if that is at or before byOwnTTL.
 //
 // The default is subtracted from now and not added to the time of a write. That may come from a file, and the sum
 // could wrap around.
@@ -154,15 +154,26 @@ func (p *Policy) DeadTo(now int64) (byDefault, byOwnTTL int64) {
 
 // End returns the moment in ms at which a live item dies if nothing changes, and whether there is one.
 func (p *Policy) End(ts, expireAt int64) (end int64, ok bool) {
+	end, cause := p.Ending(ts, expireAt)
+	return end, cause != ""
+}
+
+// Ending returns the moment in ms at which a live item dies if nothing changes, and of what: [ByDocument] or [ByContainer],
+// or nothing. If a cap and the default's end are one moment, the cap decides.
+func (p *Policy) Ending(ts, expireAt int64) (end int64, cause Cause) {
 	switch {
 	case p.Default == Off || expireAt == Never || p.Hold != "":
-		return 0, false
-	case expireAt != Inherit:
-		return expireAt, true
-	case p.Default > 0:
-		return after(ts, p.Default), true
+		return 0, ""
+	case expireAt > Inherit:
+		return expireAt, ByDocument
 	}
-	return 0, false
+	if p.Default > 0 {
+		end, cause = after(ts, p.Default), ByContainer
+	}
+	if at, ok := Cap(expireAt); ok && (cause == "" || at <= end) {
+		return at, ByDocument
+	}
+	return end, cause
 }
 
 // Expires reports which items die under the policy as it stands: those that inherit its default, and those with an end
@@ -354,14 +365,16 @@ func Quote(s string) string {
 	return s
 }
 
-// Source names what decides an item's end, for DOC.META: hold, off, ignored, document or container.
-func (p *Policy) Source(expireAt int64, ignored bool) string {
+// Source names what decides the end of an item, last written at ts (ms), for DOC.META: hold, off, ignored, document or
+// container.
+func (p *Policy) Source(ts, expireAt int64, ignored bool) string {
+	_, cause := p.Ending(ts, expireAt)
 	switch {
 	case p.Hold != "":
 		return "hold"
 	case p.Default == Off:
 		return "off"
-	case expireAt != Inherit:
+	case expireAt == Never || cause == ByDocument:
 		return "document"
 	case ignored:
 		return "ignored"

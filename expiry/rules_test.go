@@ -166,7 +166,7 @@ func TestDeadStaysDead(t *testing.T) {
 		case def == Off || it.own == Never:
 			return false
 		case it.own != Inherit:
-			return it.own <= now
+			return it.own > 0 && it.own <= now || it.own < Never && (-it.own <= now || def > 0 && it.ts+int64(def)*1000 <= now)
 		case def == Forever:
 			return false
 		}
@@ -192,7 +192,9 @@ func TestDeadStaysDead(t *testing.T) {
 				ts -= ts % 1000
 			}
 			ts = max(ts, 1)
-			switch rng.IntN(4) {
+			switch rng.IntN(5) {
+			case 4:
+				list[i] = item{ts: ts, own: CapAt(ts + 1 + rng.Int64N(4000))}
 			case 0:
 				list[i] = item{ts: ts, own: Inherit}
 			case 1:
@@ -224,7 +226,7 @@ func TestDeadStaysDead(t *testing.T) {
 						continue
 					}
 					at, ok := p.End(it.ts, it.own)
-					if byDefault, byOwnTTL := p.Expires(); ok != (it.own == Inherit && byDefault || it.own > 0 && byOwnTTL) {
+					if byDefault, byOwnTTL := p.Expires(); ok != (it.own == Inherit && byDefault || it.own != Inherit && it.own != Never && byOwnTTL) {
 						t.Fatalf("seed %d at %d: Expires gives %t, %t; %+v ends: %t", seed, now, byDefault, byOwnTTL, *it, ok)
 					}
 					if ok && (at <= now || !p.Dead(it.ts, it.own, at) || p.Dead(it.ts, it.own, at-1)) {
@@ -415,13 +417,15 @@ func TestSource(t *testing.T) {
 		ignored bool
 		want    string
 	}{
+		{Off, CapAt(5000), false, "off"}, {Forever, CapAt(5000), false, "document"}, {Forever, CapAt(5000), true, "document"},
+		{4, CapAt(5000), false, "document"}, {3, CapAt(5000), false, "container"}, {3, CapAt(5000), true, "ignored"},
 		{Off, Inherit, false, "off"}, {Off, 5000, false, "off"}, {Off, Inherit, true, "off"},
 		{Forever, Inherit, false, "container"}, {10, Inherit, false, "container"},
 		{Forever, Never, false, "document"}, {10, Never, false, "document"}, {10, 5000, false, "document"},
 		{10, Inherit, true, "ignored"},
 	} {
 		p := Policy{Default: tc.def}
-		if got := p.Source(tc.own, tc.ignored); got != tc.want {
+		if got := p.Source(1000, tc.own, tc.ignored); got != tc.want {
 			t.Errorf("default %v, own %d, ignored %v: %s, want %s", tc.def, tc.own, tc.ignored, got, tc.want)
 		}
 	}

@@ -50,7 +50,7 @@ func TestOldest(t *testing.T) {
 				spared++
 				for range 10 {
 					ts := history[0].At + rng.Int64N(now-history[0].At+1)
-					own := []int64{Inherit, Never, ts + 1 + rng.Int64N(600_000)}[rng.IntN(3)]
+					own := []int64{Inherit, Never, ts + 1 + rng.Int64N(600_000), CapAt(ts + 1 + rng.Int64N(600_000))}[rng.IntN(4)]
 					wantAt, want, _ := Death(ts, own, history, now)
 					if gotAt, got, _ := Death(ts, own, left, now); gotAt != wantAt || got != want {
 						t.Fatalf("without entry %d %d,%d dies at %d of %q, not at %d of %q: %+v", at, ts, own, gotAt, got, wantAt, want, history)

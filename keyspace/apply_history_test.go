@@ -44,7 +44,7 @@ func (h *everything) body() string {
 }
 
 func (h *everything) end() int64 {
-	return []int64{expiry.Inherit, expiry.Inherit, expiry.Never, h.clock.Now() + 1000*int64(1+h.random.IntN(40))}[h.random.IntN(4)]
+	return []int64{expiry.Inherit, expiry.Inherit, expiry.Never, h.clock.Now() + 1000*int64(1+h.random.IntN(40)), expiry.CapAt(h.clock.Now() + 1000*int64(1+h.random.IntN(40)))}[h.random.IntN(5)]
 }
 
 func (h *everything) entry(tx *Tx, c *Container) (id streamid.ID) {

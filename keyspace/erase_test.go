@@ -237,7 +237,7 @@ func (d *eraseDrill) step() {
 	case name == d.onHold && n >= 50 && n < 76:
 	case n < 50:
 		text := d.text()
-		own := []int64{expiry.Inherit, expiry.Never, d.clock.Now() + d.r.Int64N(400_000) + 1}[d.r.IntN(3)]
+		own := []int64{expiry.Inherit, expiry.Never, d.clock.Now() + d.r.Int64N(400_000) + 1, expiry.CapAt(d.clock.Now() + d.r.Int64N(400_000) + 1)}[d.r.IntN(4)]
 		body := `{"text":"` + text + strings.Repeat("x", d.r.IntN(2)*5000) + `"}`
 		d.put(at.container, at.id, body, own)
 		d.gone(at)

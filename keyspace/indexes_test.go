@@ -78,7 +78,7 @@ func (o *opened) indexStep(random *rand.Rand, names []string, n int, end func(*T
 			continue
 		}
 		id := fmt.Sprint("id-", random.IntN(60))
-		own := []int64{expiry.Inherit, expiry.Never, tx.Now() + random.Int64N(9000)}[random.IntN(3)]
+		own := []int64{expiry.Inherit, expiry.Never, tx.Now() + random.Int64N(9000), expiry.CapAt(tx.Now() + random.Int64N(9000))}[random.IntN(4)]
 		switch kind := random.IntN(100); {
 		case kind == 0:
 			if !c.IsDatabase() {

@@ -61,7 +61,7 @@ func (m *keptModel) step() {
 	now := m.now()
 	switch m.random.IntN(22) {
 	case 0, 1, 2, 3, 4, 5:
-		end := []int64{expiry.Inherit, expiry.Inherit, expiry.Never, now + 1000*int64(1+m.random.IntN(40))}[m.random.IntN(4)]
+		end := []int64{expiry.Inherit, expiry.Inherit, expiry.Never, now + 1000*int64(1+m.random.IntN(40)), expiry.CapAt(now + 1000*int64(1+m.random.IntN(40)))}[m.random.IntN(5)]
 		m.items[id] = m.put("c", id, fmt.Sprintf(`{"n":%d}`, m.random.IntN(5)), end)
 	case 6:
 		it, there := m.items[id]

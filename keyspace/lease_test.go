@@ -94,7 +94,7 @@ func (d *clockDrill) play() {
 		case 3:
 			d.o.PurgeOnce()
 		case 4, 5, 6:
-			own := []int64{expiry.Inherit, expiry.Inherit, expiry.Never, d.now() + 1 + d.r.Int64N(30_000_000)}[d.r.IntN(4)]
+			own := []int64{expiry.Inherit, expiry.Inherit, expiry.Never, d.now() + 1 + d.r.Int64N(30_000_000), expiry.CapAt(d.now() + 1 + d.r.Int64N(30_000_000))}[d.r.IntN(5)]
 			id := fmt.Sprint("id-", d.r.IntN(10))
 			d.model.items[id] = d.o.put(clockContainer, id, "{}", own)
 		default:

@@ -79,7 +79,7 @@ func (o *opened) randomWrite(random *rand.Rand, containers []string) {
 	if random.IntN(3) == 0 {
 		kind, body = Plain, fmt.Sprintf("bytes \xff\r\n %x", random.Uint64())
 	}
-	own := []int64{expiry.Inherit, expiry.Never, o.clock.Now() + random.Int64N(60_000) + 1}[random.IntN(3)]
+	own := []int64{expiry.Inherit, expiry.Never, o.clock.Now() + random.Int64N(60_000) + 1, expiry.CapAt(o.clock.Now() + random.Int64N(60_000) + 1)}[random.IntN(4)]
 	var tx Tx
 	o.BeginKey(&tx, id)
 	tx.Put(tx.Container(name), id, kind, body, own)

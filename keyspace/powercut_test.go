@@ -530,7 +530,7 @@ func (w *powerWorker) changeItem(tx *Tx, v *version) {
 		delete(v.sides[i].items, id)
 		return
 	}
-	own := []int64{expiry.Inherit, expiry.Never, tx.Now() + 1 + w.r.Int64N(3000)}[w.r.IntN(3)]
+	own := []int64{expiry.Inherit, expiry.Never, tx.Now() + 1 + w.r.Int64N(3000), expiry.CapAt(tx.Now() + 1 + w.r.Int64N(3000))}[w.r.IntN(4)]
 	size := w.r.IntN(100)
 	if w.r.IntN(5) == 0 {
 		size = w.r.IntN(2 * memtable.LargeBody) // several sectors

@@ -200,7 +200,7 @@ func (o *opened) inTx(random *rand.Rand, names []string, n int, end func(*Tx) LS
 		case kind < 22:
 			tx.Get(c, id)
 		default:
-			own := []int64{expiry.Inherit, expiry.Never, tx.Now() + random.Int64N(9000)}[random.IntN(3)]
+			own := []int64{expiry.Inherit, expiry.Never, tx.Now() + random.Int64N(9000), expiry.CapAt(tx.Now() + random.Int64N(9000))}[random.IntN(4)]
 			body := fmt.Sprintf(`{"n":%0*d}`, random.IntN(300), n)
 			switch random.IntN(6) {
 			case 0:

@@ -143,10 +143,12 @@ func (c *modelContainer) everDead(f *fact, now int64) bool {
 		}
 		switch def := c.rules[i].def; {
 		case def == expiry.Off || f.item.ExpireAt == expiry.Never:
-		case f.item.ExpireAt != expiry.Inherit:
+		case f.item.ExpireAt > expiry.Inherit:
 			if f.item.ExpireAt <= until {
 				return true
 			}
+		case f.item.ExpireAt < expiry.Never && -f.item.ExpireAt <= until:
+			return true
 		case def > 0 && f.item.TS+int64(def)*1000 <= until:
 			return true
 		}
@@ -367,9 +369,11 @@ func (w *worker) body() string {
 
 // expireAt returns an end for an item. A transaction must be open.
 func (w *worker) expireAt() int64 {
-	switch w.r.IntN(4) {
+	switch w.r.IntN(5) {
 	case 0:
 		return expiry.Never
+	case 2:
+		return expiry.CapAt(w.tx.Now() + 1 + w.r.Int64N(5000))
 	case 1:
 		return w.tx.Now() + 1 + w.r.Int64N(5000)
 	}

@@ -165,8 +165,8 @@ func (m *swapSide) removeDead(now int64) {
 	for id, it := range m.items {
 		switch {
 		case m.def == expiry.Off || it.ExpireAt == expiry.Never:
-		case it.ExpireAt != expiry.Inherit && it.ExpireAt <= now,
-			it.ExpireAt == expiry.Inherit && m.def > 0 && it.TS+int64(m.def)*1000 <= now:
+		case it.ExpireAt > expiry.Inherit && it.ExpireAt <= now, it.ExpireAt < expiry.Never && -it.ExpireAt <= now,
+			it.ExpireAt <= expiry.Inherit && m.def > 0 && it.TS+int64(m.def)*1000 <= now:
 			delete(m.items, id)
 		}
 	}
@@ -185,7 +185,7 @@ func playSwaps(t *testing.T, r *rand.Rand) {
 		side := model[name]
 		switch r.IntN(12) {
 		case 0, 1, 2, 3:
-			own := []int64{expiry.Inherit, expiry.Inherit, expiry.Never, o.clock.Now() + 1 + r.Int64N(4000)}[r.IntN(4)]
+			own := []int64{expiry.Inherit, expiry.Inherit, expiry.Never, o.clock.Now() + 1 + r.Int64N(4000), expiry.CapAt(o.clock.Now() + 1 + r.Int64N(4000))}[r.IntN(5)]
 			o.put(name, id, "{}", own)
 			side.items[id] = Item{TS: o.clock.Now(), ExpireAt: own}
 		case 4:

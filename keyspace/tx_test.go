@@ -313,8 +313,8 @@ func playAgainstModel(t *testing.T, seed uint64) {
 		for _, it := range model {
 			switch {
 			case def == expiry.Off || it.own == expiry.Never:
-			case it.own == expiry.Inherit:
-				it.dead = it.dead || def > 0 && it.ts+int64(def)*1000 <= now
+			case it.own <= expiry.Inherit:
+				it.dead = it.dead || it.own < expiry.Never && -it.own <= now || def > 0 && it.ts+int64(def)*1000 <= now
 			default:
 				it.dead = it.dead || it.own <= now
 			}
@@ -332,7 +332,7 @@ func playAgainstModel(t *testing.T, seed uint64) {
 		id := fmt.Sprint("id-", r.IntN(40))
 		switch r.IntN(12) {
 		case 0, 1, 2, 3:
-			own := [...]int64{expiry.Inherit, expiry.Never, expiry.ExpireAt(o.clock.Now(), expiry.TTL(1+r.IntN(20)))}[r.IntN(3)]
+			own := [...]int64{expiry.Inherit, expiry.Never, expiry.ExpireAt(o.clock.Now(), expiry.TTL(1+r.IntN(20))), expiry.CapAt(o.clock.Now() + 1 + r.Int64N(20_000))}[r.IntN(4)]
 			body := fmt.Sprintf(`{"step":%d}`, step)
 			o.put("c", id, body, own)
 			model[id] = &modelItem{ts: o.clock.Now(), own: own, body: body}

@@ -233,7 +233,7 @@ func (m *undoModel) change(tx *Tx) {
 		}
 	case step < 16:
 		id := fmt.Sprint(m.random.IntN(20))
-		end := []int64{expiry.Inherit, expiry.Inherit, expiry.Never, m.clock.Now() + 1000*int64(1+m.random.IntN(40))}[m.random.IntN(4)]
+		end := []int64{expiry.Inherit, expiry.Inherit, expiry.Never, m.clock.Now() + 1000*int64(1+m.random.IntN(40)), expiry.CapAt(m.clock.Now() + 1000*int64(1+m.random.IntN(40)))}[m.random.IntN(5)]
 		model.items[id] = tx.Put(c, id, Document, fmt.Sprintf(`{"n":%d}`, m.random.IntN(5)), end)
 	default:
 		id := fmt.Sprint(m.random.IntN(20))

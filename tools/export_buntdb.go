@@ -73,8 +73,12 @@ func (s *databaseSink) container(c keyspace.ContainerRecord) error {
 
 func (s *databaseSink) item(container, id string, it keyspace.Item) error {
 	var ttl time.Duration
-	if p := s.policies[container]; it.ExpireAt > 0 && p.Default != expiry.Off && p.Hold == "" {
-		ttl = databaseTTL(it.ExpireAt, s.wall.Now())
+	end, capped := expiry.Cap(it.ExpireAt)
+	if !capped {
+		end = it.ExpireAt
+	}
+	if p := s.policies[container]; end > 0 && p.Default != expiry.Off && p.Hold == "" {
+		ttl = databaseTTL(end, s.wall.Now())
 	}
 	if err := s.set(itemKey(container, id), it.Body, ttl); err != nil {
 		return err

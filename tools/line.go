@@ -30,8 +30,9 @@ import (
 // doc holds a document byte for byte. A document with line breaks is a string in raw. Ids and values that are
 // not UTF-8 are base64 in id64 and value64. ts is the time of the last write in ms. end is the item's
 // own end in ms, -1 for never; without it the container's default rules. The end of a document that is an object follows
-// from its member ttl, which the line repeats. If it follows from the container's deadline, the line has both. ignored
-// is true if the member ttl is illegal: the container had accepted it, and it does not count.
+// from its member ttl, which the line repeats. If it follows from the container's deadline too, the line has both, or
+// neither without a ttl. ignored is true if the member ttl is illegal: the container had accepted it, and it does not
+// count.
 
 // lineWriter makes lines. A line is valid until the next call.
 type lineWriter struct{ buf bytes.Buffer }
@@ -160,7 +161,7 @@ func (w *lineWriter) head(container, id string, it keyspace.Item) {
 		}
 		end = expiry.ExpireAt(it.TS, doc.TTL)
 	}
-	if it.ExpireAt != end {
+	if _, capped := expiry.Cap(it.ExpireAt); it.ExpireAt != end && !capped {
 		w.number("end", it.ExpireAt)
 	}
 }

@@ -179,7 +179,7 @@ func (d *Document) ExpireAt(ts int64) int64 {
 // Source names what decides the end of the document, whose expireAt and time of the last write in ms these are:
 // deadline, or as [expiry.Policy.Source].
 func (d *Document) Source(p *expiry.Policy, ts, expireAt int64) string {
-	source := p.Source(expireAt, d.TTLErr != nil || d.Deadline != nil && d.Deadline.Err != nil)
+	source := p.Source(ts, expireAt, d.TTLErr != nil || d.Deadline != nil && d.Deadline.Err != nil)
 	if source == "document" && d.Deadline != nil && expiry.DeadlineRules(ts, d.TTL, d.Deadline.At) {
 		source = "deadline"
 	}

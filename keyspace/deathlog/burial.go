@@ -11,6 +11,9 @@ import (
 // says whether the log keeps the bodies of items.
 func Death(item string, it record.Item, history *record.History, now int64, bodies bool) deaths.Entry {
 	d := deaths.Entry{Item: item, TS: it.TS, Etag: it.Version, Own: it.ExpireAt, Kind: it.Kind, HasBody: bodies}
+	if _, capped := expiry.Cap(it.ExpireAt); capped {
+		d.Own = expiry.Inherit // the document has no ttl
+	}
 	d.At, d.Cause, d.Policy = expiry.Death(it.TS, it.ExpireAt, history.Entries, now)
 	if d.Cause == "" { // the history begins later
 		d.At, d.Cause, d.Policy = now, expiry.ByChange, history.Etag

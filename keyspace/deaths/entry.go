@@ -19,7 +19,7 @@ type Entry struct {
 	At      int64        // ms; the moment of death
 	TS      int64        // ms; the last write of the item
 	Etag    uint64       // of the item; with the container it names the death
-	Own     int64        // own end of the item, as [record.Item.ExpireAt]
+	Own     int64        // own end of the item, as [record.Item.ExpireAt]; expiry.Inherit for a cap
 	Policy  uint64       // etag of the settings that ruled
 	Kind    record.Kind  // of the item: record.Document or record.Plain
 	Body    string       // of the item

@@ -23,7 +23,7 @@ type Forecast struct {
 	Every   int64    // ms; the width of a bucket
 	Killed  Amount   // dies at once: of the new default, or when the hold is released
 	Buckets []Amount // one behind the other
-	Own     []Amount // of each bucket, what has an end of its own; the rest dies by the container's default
+	Own     []Amount // of each bucket, what dies by an end of its own; the rest dies by the container's default
 	Later   Amount   // behind the last bucket
 	Never   Amount   // without an end, and what sleeps in a container that is off
 
@@ -62,14 +62,14 @@ func (f *Forecast) Count(t *memtable.Table, e *memtable.Entry) {
 		f.Killed.add(size)
 		return
 	}
-	end, ok := e.End(&f.next)
-	if !ok {
+	end, by := e.Ending(&f.next)
+	if by == "" {
 		f.Never.add(size)
 		return
 	}
 	if i := (end - f.From) / f.Every; i < int64(len(f.Buckets)) {
 		f.Buckets[i].add(size)
-		if e.ExpireAt() != expiry.Inherit {
+		if by == expiry.ByDocument {
 			f.Own[i].add(size)
 		}
 	} else {

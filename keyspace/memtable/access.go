@@ -1,10 +1,10 @@
 package memtable
 
-// accessWords has a word beside each entry, in which the owner keeps accesses. Only blocks of which an entry has
-// a word take memory, 4 bytes an entry. A released entry leaves 0.
-type accessWords [][]uint32 // by block
+// words has a word beside each entry. Only blocks of which an entry has a word take memory, 4 bytes an entry. A released
+// entry leaves 0.
+type words [][]uint32 // by block
 
-func (a accessWords) at(h Handle) *uint32 {
+func (a words) at(h Handle) *uint32 {
 	block, at := int(h>>entryBits), int(h&(1<<entryBits-1))
 	if block >= len(a) || at >= len(a[block]) {
 		return nil
@@ -20,23 +20,36 @@ func (t *Table) Access(h Handle) uint32 {
 	return 0
 }
 
-// SetAccess sets the word of an entry.
+// SetAccess sets the word of an entry, in which the owner keeps accesses.
 func (t *Table) SetAccess(h Handle, word uint32) {
-	at := t.slab.access.at(h)
-	if at == nil {
-		at = t.slab.openAccess(h)
-	}
-	*at = word
+	*t.slab.word(&t.slab.access, h) = word
 }
 
-// openAccess makes the words of a handle's block.
-func (s *slab) openAccess(h Handle) *uint32 {
-	block := int(h >> entryBits)
-	for len(s.access) <= block {
-		s.access = append(s.access, nil)
+// word returns the word of an entry. It makes those of the handle's block if they are missing.
+func (s *slab) word(w *words, h Handle) *uint32 {
+	if at := w.at(h); at != nil {
+		return at
 	}
-	s.access[block] = make([]uint32, cap(s.blocks[block].entries))
-	return s.access.at(h)
+	block := int(h >> entryBits)
+	for len(*w) <= block {
+		*w = append(*w, nil)
+	}
+	(*w)[block] = make([]uint32, cap(s.blocks[block].entries))
+	return w.at(h)
+}
+
+// free sets the word of a released entry to 0.
+func (a words) free(h Handle) {
+	if word := a.at(h); word != nil {
+		*word = 0
+	}
+}
+
+// freeBlock frees the words of a block.
+func (a words) freeBlock(block int32) {
+	if int(block) < len(a) {
+		a[block] = nil
+	}
 }
 
 // DropAccess frees all words.

@@ -17,6 +17,7 @@ type Ends struct {
 	after  string // of items that end at from: the last id that is passed over
 	all    bool   // none is passed over at from
 	looked int
+	dead   expiry.Limits
 	nodes  endNodes
 }
 
@@ -40,12 +41,12 @@ func NewEnds(p *expiry.Policy, from int64, after string, all bool) *Ends {
 // Add adds the living items of a table, at a moment in ms.
 func (x *Ends) Add(t *Table, now int64) {
 	byDefault, byOwnTTL := x.policy.Expires()
-	deadDefault, deadOwn := x.policy.DeadTo(now)
+	x.dead = x.policy.DeadLimits(now)
 	if byDefault && t.byDefault.n > 0 {
-		x.addQueue(t, &t.byDefault, max(x.from, x.endOf(&t.byDefault, t, deadDefault)))
+		x.addQueue(t, &t.byDefault, max(x.from, x.endOf(&t.byDefault, t, x.dead.ByDefault)))
 	}
 	if byOwnTTL && t.byOwnTTL.n > 0 {
-		x.addQueue(t, &t.byOwnTTL, max(x.from, deadOwn))
+		x.addQueue(t, &t.byOwnTTL, max(x.from, x.dead.ByOwnTTL))
 	}
 }
 
@@ -149,12 +150,12 @@ func (x *Ends) remove(n *endNode) {
 func (n *endNode) begin(x *Ends) int {
 	items := n.q.buckets[n.q.order[n.bucket].bucket].items
 	first := n.t.slab.at(items[0])
-	if x.endOf(n.q, n.t, first.moment()) > n.from {
+	if x.endOf(n.q, n.t, n.q.moment(first)) > n.from {
 		return 0
 	}
 	at, _ := slices.BinarySearchFunc(items, n.from, func(h Handle, from int64) int {
 		e := n.t.slab.at(h)
-		if c := cmp.Compare(x.endOf(n.q, n.t, e.moment()), from); c != 0 {
+		if c := cmp.Compare(x.endOf(n.q, n.t, n.q.moment(e)), from); c != 0 {
 			return c
 		}
 		if n.from == x.from && (x.all || n.t.ID(e) > x.after) {
@@ -165,15 +166,19 @@ func (n *endNode) begin(x *Ends) int {
 	return at
 }
 
-// read reads the next item of an opened bucket. It returns false behind the last.
+// read reads the next item of an opened bucket. It returns false behind the last. It passes over items with a cap that
+// the other queue visits, and over those that are dead by the other.
 func (n *endNode) read(x *Ends) bool {
 	items := n.q.buckets[n.q.order[n.bucket].bucket].items
-	if n.at == len(items) {
-		return false
+	for ; n.at < len(items); n.at++ {
+		n.e = n.t.slab.at(items[n.at])
+		if _, by := n.e.Ending(x.policy); n.e.capped() && (n.e.Within(x.dead) || (by == expiry.ByDocument) != n.q.byOwnTTL) {
+			continue
+		}
+		n.end = x.endOf(n.q, n.t, n.q.moment(n.e))
+		return true
 	}
-	n.e = n.t.slab.at(items[n.at])
-	n.end = x.endOf(n.q, n.t, n.e.moment())
-	return true
+	return false
 }
 
 // endNodes is a heap of nodes, the first end first.
@@ -298,18 +303,18 @@ func (q *expiryQueue) putInOrder(t *Table, i int) (looked int, left bool) {
 		h := q.buckets[number].items[at]
 		e := s.at(h)
 		looked++
-		moment := e.moment()
+		moment := q.moment(e)
 		if moment <= next {
 			stay = append(stay, item{moment, h})
 			at++
 			continue
 		}
-		was := e.queuePos
+		was := q.place(s, h, e)
 		q.add(s, h, e)
-		is := e.queuePos
-		e.queuePos = was
-		q.buckets[number].remove(s, at)
-		e.queuePos = is
+		is := q.place(s, h, e)
+		q.setPlace(s, h, e, was)
+		q.take(s, &q.buckets[number], at)
+		q.setPlace(s, h, e, is)
 		q.n--
 	}
 	if len(stay) == 0 {
@@ -327,7 +332,7 @@ func (q *expiryQueue) putInOrder(t *Table, i int) (looked int, left bool) {
 		items := q.buckets[number].items
 		for at, it := range stay {
 			items[at] = it.h
-			s.at(it.h).queuePos = queuePos(number, at)
+			q.setPlace(s, it.h, s.at(it.h), queuePos(number, at))
 		}
 	}
 	q.buckets[number].earliest = stay[0].moment

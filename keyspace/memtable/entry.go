@@ -12,7 +12,7 @@ import (
 // An entry fills one cache line and has no pointers, so the collector does not look into it.
 type Entry struct {
 	ts       int64 // ms; time of the last write
-	expireAt int64 // expiry.Inherit, expiry.Never or the moment in ms
+	expireAt int64 // expiry.Inherit, expiry.Never, the moment in ms or a cap
 	version  uint64
 	lsn      uint64
 	data     ref // the key as in the store (container number, colon, id), then the record as on disk
@@ -20,7 +20,7 @@ type Entry struct {
 	hash     uint32 // of the id
 	next     Handle // in the chain of its index bucket
 	pos      uint32 // in the insertion order
-	queuePos uint32 // in its expiry queue; notQueued if it is in none
+	queuePos uint32 // in its expiry queue, see place; notQueued if it is in none
 	keySize  uint16 // its lower 16 bits; see longKey
 	bodyAt   uint8  // offset of the body in the record
 	flags    flags
@@ -82,6 +82,11 @@ func (e *Entry) Dead(p *expiry.Policy, now int64) bool { return p.Dead(e.ts, e.e
 // Within reports whether limits select the entry.
 func (e *Entry) Within(l expiry.Limits) bool { return l.Select(e.ts, e.expireAt) }
 
+// Ending is [expiry.Policy.Ending] of the item.
+func (e *Entry) Ending(p *expiry.Policy) (end int64, of expiry.Cause) {
+	return p.Ending(e.ts, e.expireAt)
+}
+
 // End returns the moment in ms at which the item dies if nothing changes, and whether there is one.
 func (e *Entry) End(p *expiry.Policy) (end int64, ok bool) { return p.End(e.ts, e.expireAt) }
 
@@ -89,16 +94,20 @@ func (e *Entry) End(p *expiry.Policy) (end int64, ok bool) { return p.End(e.ts, 
 // and the lists, and the header of its allocation. BenchmarkMemory measures it.
 const ItemOverhead = 96
 
-// Memory estimates the memory of the item in bytes.
-func (e *Entry) Memory() int64 { return int64(e.keyLen()) + int64(e.recSize) + ItemOverhead }
+// cappedOverhead is the memory of a cap in bytes: the place in another queue.
+const cappedOverhead = 8
 
-// moment returns the time in ms that decides when the item dies: its last write or its own end.
-func (e *Entry) moment() int64 {
-	if e.expireAt == expiry.Inherit {
-		return e.ts
+// Memory estimates the memory of the item in bytes.
+func (e *Entry) Memory() int64 {
+	n := int64(e.keyLen()) + int64(e.recSize) + ItemOverhead
+	if e.capped() {
+		n += cappedOverhead
 	}
-	return e.expireAt
+	return n
 }
+
+// capped reports whether the item has a cap beside the container's default.
+func (e *Entry) capped() bool { return e.expireAt < expiry.Never }
 
 // The encoding lies in two flags.
 const encodingShift, encodingMask = 6, raw | text

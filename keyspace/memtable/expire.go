@@ -7,30 +7,48 @@ import (
 	"mayfly/keyspace/eviction"
 )
 
-// queueFor returns the queue of items with such an end, nil for those that never die.
-func (t *Table) queueFor(expireAt int64) *expiryQueue {
-	switch expireAt {
-	case expiry.Inherit:
-		return &t.byDefault
-	case expiry.Never:
-		return nil
-	}
-	return &t.byOwnTTL
+// queues reports in which queues items with an expireAt are.
+func queues(expireAt int64) (byDefault, byOwnTTL bool) {
+	return expireAt <= expiry.Inherit && expireAt != expiry.Never, expireAt != expiry.Inherit && expireAt != expiry.Never
 }
-
-func (t *Table) queueOf(e *Entry) *expiryQueue { return t.queueFor(e.expireAt) }
 
 func (t *Table) enqueue(e *Entry, h Handle) {
-	if q := t.queueOf(e); q != nil {
-		q.add(&t.slab, h, e)
-	} else {
-		e.queuePos = notQueued
+	e.queuePos = notQueued
+	byDefault, byOwnTTL := queues(e.expireAt)
+	if byDefault {
+		t.byDefault.add(&t.slab, h, e)
+	}
+	if byOwnTTL {
+		t.byOwnTTL.add(&t.slab, h, e)
+	}
+	if byDefault && byOwnTTL {
+		t.capped++
 	}
 }
 
-func (t *Table) dequeue(e *Entry) {
-	if q := t.queueOf(e); q != nil {
-		q.remove(&t.slab, e)
+func (t *Table) dequeue(e *Entry, h Handle) {
+	byDefault, byOwnTTL := queues(e.expireAt)
+	if byDefault {
+		t.byDefault.remove(&t.slab, h, e)
+	}
+	if byOwnTTL {
+		t.byOwnTTL.remove(&t.slab, h, e)
+	}
+	if byDefault && byOwnTTL {
+		t.capped--
+	}
+}
+
+// requeue brings a queued entry whose moments were others before to its places. Its queues are the same.
+func (t *Table) requeue(e *Entry, h Handle, byDefaultWas, byOwnTTLWas int64) {
+	byDefault, byOwnTTL := queues(e.expireAt)
+	if q := &t.byDefault; byDefault && !q.stays(&t.slab, h, e, byDefaultWas) {
+		q.remove(&t.slab, h, e)
+		q.add(&t.slab, h, e)
+	}
+	if q := &t.byOwnTTL; byOwnTTL && !q.stays(&t.slab, h, e, byOwnTTLWas) {
+		q.remove(&t.slab, h, e)
+		q.add(&t.slab, h, e)
 	}
 }
 
@@ -49,7 +67,7 @@ func (t *Table) Sweep(l expiry.Limits, removed func(*Entry)) {
 // must release it. It looks at a few buckets at most and leaves the rest to the next call.
 func (t *Table) Sample(l expiry.Limits, n int, removed func(*Entry)) (got expiry.Sample) {
 	byDefault, byOwnTTL := l.ByDefault, l.ByOwnTTL
-	got.All = t.byDefault.n + t.byOwnTTL.n
+	got.All = t.byDefault.n + t.byOwnTTL.n - t.capped
 	got.Due = t.byDefault.estimateDue(byDefault) + t.byOwnTTL.estimateDue(byOwnTTL)
 	first, second, limit, secondLimit := &t.byDefault, &t.byOwnTTL, byDefault, byOwnTTL
 	if t.turn {
@@ -80,15 +98,16 @@ func (t *Table) reap(q *expiryQueue, limit int64, n int, removed func(*Entry)) (
 
 // EachDead visits the entries within limits. It looks at few others.
 func (t *Table) EachDead(l expiry.Limits, visit func(*Entry)) {
-	dead := func(limit int64) func(h Handle) {
-		return func(h Handle) {
-			if e := t.slab.at(h); e.moment() <= limit {
-				visit(e)
-			}
+	t.byDefault.each(l.ByDefault, func(h Handle) {
+		if e := t.slab.at(h); e.ts <= l.ByDefault {
+			visit(e)
 		}
-	}
-	t.byDefault.each(l.ByDefault, dead(l.ByDefault))
-	t.byOwnTTL.each(l.ByOwnTTL, dead(l.ByOwnTTL))
+	})
+	t.byOwnTTL.each(l.ByOwnTTL, func(h Handle) {
+		if e := t.slab.at(h); t.byOwnTTL.moment(e) <= l.ByOwnTTL && !(e.capped() && e.ts <= l.ByDefault) {
+			visit(e)
+		}
+	})
 }
 
 // RandomLiving returns a random entry that is not dead at a moment in ms. There must be one.
@@ -120,14 +139,17 @@ func (t *Table) RandomExpiring(p *expiry.Policy, intN func(n int) int) (Handle, 
 	return h, t.slab.at(h)
 }
 
-// NearestExpiring visits up to n entries of each kind that die under a policy: those without an end of their own,
-// and those with one. They are drawn at random from the ones that die first, possibly more than once, but for kept
+// NearestExpiring visits up to n entries of each kind that die under a policy: by the container's default, and by an end of
+// their own. They are drawn at random from the ones that die first, possibly more than once, but for kept
 // ones. end is the moment in ms at which the entry dies. intN returns a random number in [0,n).
 func (t *Table) NearestExpiring(p *expiry.Policy, kept *Kept, n int, intN func(n int) int, visit func(h Handle, e *Entry, end int64)) {
-	byDefault, byOwnTTL := t.expiring(p)
+	byDefault, byOwnTTL := p.Expires()
 	drawn := 0
-	draw := func(q *expiryQueue, of int, dead func(*Kept) int64) {
-		first, span := 0, bucketSize
+	draw := func(q *expiryQueue, die bool, dead func(*Kept) int64) {
+		first, span, of := 0, bucketSize, q.n
+		if !die {
+			of = 0
+		}
 		if kept != nil && of > 0 {
 			first, span = q.firstLiving(dead(kept)), 2*bucketSize // the first of two buckets may be dead
 		}
@@ -145,16 +167,17 @@ func (t *Table) NearestExpiring(p *expiry.Policy, kept *Kept, n int, intN func(n
 	}
 	draw(&t.byDefault, byDefault, func(k *Kept) int64 { return k.Dead.ByDefault })
 	draw(&t.byOwnTTL, byOwnTTL, func(k *Kept) int64 { return k.Dead.ByOwnTTL })
-	if drawn == 0 && kept != nil && byDefault+byOwnTTL > 0 {
+	if drawn == 0 && kept != nil && t.Evictable(eviction.VolatileTTL, p) > 0 {
 		t.drawFirst(eviction.VolatileTTL, p, kept, n, visit)
 	}
 }
 
-// expiring returns how many items of each kind die under a policy.
+// expiring returns how many items of each kind die under a policy. Those with a cap, which die if any do, count as ones with
+// an end of their own.
 func (t *Table) expiring(p *expiry.Policy) (byDefault, byOwnTTL int) {
 	d, o := p.Expires()
 	if d {
-		byDefault = t.byDefault.n
+		byDefault = t.byDefault.n - t.capped
 	}
 	if o {
 		byOwnTTL = t.byOwnTTL.n

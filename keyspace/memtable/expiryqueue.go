@@ -3,12 +3,15 @@ package memtable
 import (
 	"math"
 	"slices"
+
+	"mayfly/expiry"
 )
 
-// expiryQueue lists those items of a table that expire by the same clause of the rules. One moment of an item
-// (Entry.moment) and a limit common to all items (expiry.Policy.DeadTo) decide whether it is dead. However the
-// limit changes, items die in the order of their moments. So they lie in buckets by moment. A search for the dead
-// looks into the first bucket only, however many items there are.
+// expiryQueue lists those items of a table that expire by the same clause of the rules: by the container's default or by
+// an end of their own. An item with a cap is in both queues. One moment of an item (its last write or its own end) and a
+// limit common to all items (expiry.Policy.DeadTo) decide whether it is dead by the clause. However the limit changes,
+// items die in the order of their moments. So they lie in buckets by moment. A search for the dead looks into the first
+// bucket only, however many items there are.
 //
 //  1. A bucket begins at a moment, and no item in it has an earlier one. Later ones it may have: an item whose
 //     moment is postponed stays in place, which costs the write nothing. It moves when its bucket is the first
@@ -21,11 +24,12 @@ import (
 // Buckets are as wide as their items are far apart. Items that come in order of their moments, as most writes
 // do, fill one bucket after the other. No buckets exist for times at which nothing dies.
 type expiryQueue struct {
-	order   []span   // of the buckets in use, by beginning
-	buckets []bucket // by number
-	vacant  []uint32 // numbers of unused buckets
-	n       int      // items
-	ordered []uint64 // a bit for each bucket that putInOrder has sorted and nothing has changed since
+	byOwnTTL bool
+	order    []span   // of the buckets in use, by beginning
+	buckets  []bucket // by number
+	vacant   []uint32 // numbers of unused buckets
+	n        int      // items
+	ordered  []uint64 // a bit for each bucket that putInOrder has sorted and nothing has changed since
 }
 
 // span is the place of a bucket in the order.
@@ -51,6 +55,35 @@ const (
 // 2^24 buckets, for 2^30 items or more.
 func queuePos(bucket uint32, at int) uint32 { return bucket<<bucketBits | uint32(at) }
 
+// moment returns the time in ms that decides when an item dies by the queue's clause.
+func (q *expiryQueue) moment(e *Entry) int64 {
+	switch {
+	case !q.byOwnTTL:
+		return e.ts
+	case e.capped():
+		at, _ := expiry.Cap(e.expireAt)
+		return at
+	}
+	return e.expireAt
+}
+
+// place returns the position of a queued entry. That of a capped entry in the queue by default lies beside it.
+func (q *expiryQueue) place(s *slab, h Handle, e *Entry) uint32 {
+	if e.capped() && !q.byOwnTTL {
+		return *s.capped.at(h)
+	}
+	return e.queuePos
+}
+
+// setPlace sets the position of an entry.
+func (q *expiryQueue) setPlace(s *slab, h Handle, e *Entry, pos uint32) {
+	if e.capped() && !q.byOwnTTL {
+		*s.word(&s.capped, h) = pos
+	} else {
+		e.queuePos = pos
+	}
+}
+
 // bucketFor returns the index in the order of the bucket for a moment. There must be buckets.
 func (q *expiryQueue) bucketFor(moment int64) int {
 	low, high := 0, len(q.order)
@@ -70,7 +103,7 @@ func (q *expiryQueue) bucketFor(moment int64) int {
 
 // add queues an entry that is in no queue.
 func (q *expiryQueue) add(s *slab, h Handle, e *Entry) {
-	moment := e.moment()
+	moment := q.moment(e)
 	if len(q.order) == 0 {
 		q.openBucket(0, moment)
 	}
@@ -85,7 +118,7 @@ func (q *expiryQueue) add(s *slab, h Handle, e *Entry) {
 	}
 	b.earliest = min(b.earliest, moment)
 	q.changed(number)
-	e.queuePos = queuePos(number, len(b.items))
+	q.setPlace(s, h, e, queuePos(number, len(b.items)))
 	b.items = append(b.items, h)
 	q.n++
 }
@@ -118,7 +151,7 @@ func (q *expiryQueue) makeRoom(s *slab, i int, moment int64) int {
 	}
 	later := 0
 	for _, h := range full.items {
-		if s.at(h).moment() > moment {
+		if q.moment(s.at(h)) > moment {
 			later++
 		}
 	}
@@ -138,7 +171,7 @@ func (q *expiryQueue) makeRoom(s *slab, i int, moment int64) int {
 func (q *expiryQueue) median(s *slab, i int) int64 {
 	var some [bucketSize / 8]int64
 	for at := range some { // at unequal distances: two sources may have written in turns
-		some[at] = s.at(q.buckets[q.order[i].bucket].items[at*8+at%8]).moment()
+		some[at] = q.moment(s.at(q.buckets[q.order[i].bucket].items[at*8+at%8]))
 	}
 	slices.Sort(some[:])
 	middle := some[len(some)/2]
@@ -156,31 +189,32 @@ func (q *expiryQueue) split(s *slab, i int, from int64, most int) {
 	q.changed(q.order[i].bucket)
 	for at := bucketSize - 1; at >= 0 && len(opened.items) < most; at-- {
 		h := full.items[at]
-		if e := s.at(h); e.moment() >= from {
-			full.remove(s, at)
-			e.queuePos = queuePos(number, len(opened.items))
+		if e := s.at(h); q.moment(e) >= from {
+			q.take(s, full, at)
+			q.setPlace(s, h, e, queuePos(number, len(opened.items)))
 			opened.items = append(opened.items, h)
 		}
 	}
 }
 
-// remove takes out the item at an index. The last item takes its place.
-func (b *bucket) remove(s *slab, at int) {
+// take takes the item at an index out of a bucket. The last item takes its place.
+func (q *expiryQueue) take(s *slab, b *bucket, at int) {
 	last := len(b.items) - 1
 	moved := b.items[last]
 	e := s.at(moved)
-	e.queuePos = e.queuePos&^(bucketSize-1) | uint32(at)
+	q.setPlace(s, moved, e, q.place(s, moved, e)&^(bucketSize-1)|uint32(at))
 	b.items[at] = moved
 	b.items = b.items[:last]
 }
 
 // remove takes out an entry.
-func (q *expiryQueue) remove(s *slab, e *Entry) {
-	number := e.queuePos >> bucketBits
+func (q *expiryQueue) remove(s *slab, h Handle, e *Entry) {
+	pos := q.place(s, h, e)
+	number := pos >> bucketBits
 	b := &q.buckets[number]
 	q.changed(number)
-	b.remove(s, int(e.queuePos&(bucketSize-1)))
-	e.queuePos = notQueued
+	q.take(s, b, int(pos&(bucketSize-1)))
+	q.setPlace(s, h, e, notQueued)
 	q.n--
 	if len(b.items) < sparseBucket && len(q.order) > 1 || q.n == 0 {
 		q.closeBucket(s, q.indexOf(number))
@@ -210,7 +244,7 @@ func (q *expiryQueue) closeBucket(s *slab, i int) {
 			return
 		}
 		for _, h := range b.items {
-			s.at(h).queuePos = queuePos(into, len(before.items))
+			q.setPlace(s, h, s.at(h), queuePos(into, len(before.items)))
 			before.items = append(before.items, h)
 		}
 		before.earliest = min(before.earliest, b.earliest)
@@ -221,18 +255,18 @@ func (q *expiryQueue) closeBucket(s *slab, i int) {
 	q.vacant = append(q.vacant, number)
 	q.order = slices.Delete(q.order, i, i+1)
 	if q.n == 0 {
-		*q = expiryQueue{}
+		*q = expiryQueue{byOwnTTL: q.byOwnTTL}
 	}
 }
 
 // stays reports whether a queued entry can keep its place although its moment was another before.
-func (q *expiryQueue) stays(e *Entry, was int64) bool {
-	moment := e.moment()
-	q.changed(e.queuePos >> bucketBits)
+func (q *expiryQueue) stays(s *slab, h Handle, e *Entry, was int64) bool {
+	moment, number := q.moment(e), q.place(s, h, e)>>bucketBits
+	q.changed(number)
 	if moment >= was {
 		return true
 	}
-	b := &q.buckets[e.queuePos>>bucketBits]
+	b := &q.buckets[number]
 	if moment < b.from {
 		return false
 	}
@@ -258,7 +292,7 @@ func (q *expiryQueue) reap(s *slab, limit int64, n int, remove func(e *Entry)) (
 		h := q.buckets[number].items[i]
 		e := s.at(h)
 		looked++
-		switch moment := e.moment(); {
+		switch moment := q.moment(e); {
 		case moment > next && moment > limit:
 			q.postpone(s, h, e)
 		case moment > limit:
@@ -284,12 +318,12 @@ func (q *expiryQueue) isFirst(number uint32) bool {
 // postpone moves an entry of the first bucket to a later one. It is added before it is removed, so that the
 // first bucket's number is not reused in between.
 func (q *expiryQueue) postpone(s *slab, h Handle, e *Entry) {
-	at := e.queuePos
+	at := q.place(s, h, e)
 	q.add(s, h, e)
-	to := e.queuePos
-	e.queuePos = at
-	q.remove(s, e)
-	e.queuePos = to
+	to := q.place(s, h, e)
+	q.setPlace(s, h, e, at)
+	q.remove(s, h, e)
+	q.setPlace(s, h, e, to)
 }
 
 // estimateDue estimates how many items are in buckets that have begun by a limit.

@@ -70,7 +70,7 @@ func (d *modelledTable) sweep() {
 }
 
 func (d *modelledTable) sample(n int) expiry.Sample {
-	dead, all := d.dead(), d.t.byDefault.n+d.t.byOwnTTL.n
+	dead, all := d.dead(), d.t.Stats().ByDefault+d.t.Stats().ByOwnTTL
 	got := d.t.Sample(d.policy.DeadLimits(d.now), n, d.expired)
 	left := d.dead()
 	if got.Dead != dead-left || got.Dead > n || got.Drawn < got.Dead || got.All != all || got.Drawn > 4*bucketSize {
@@ -102,6 +102,9 @@ func (d *modelledTable) check() {
 			}
 		default:
 			byOwnTTL++
+			if _, capped := expiry.Cap(it.expireAt); capped {
+				byDefault++
+			}
 		}
 	}
 	if d.t.byDefault.n != byDefault || d.t.byOwnTTL.n != byOwnTTL {
@@ -132,6 +135,8 @@ func TestExpiryAgainstModel(t *testing.T) {
 				func() int64 { return d.now + 1 + rng.Int64N(span/50+1) }, // soon
 				func() int64 { return (d.now/span + 1) * span },           // many at once
 				func() int64 { return 1 + rng.Int64N(d.now) },             // in a container that is off
+				func() int64 { return expiry.CapAt(d.now + 1 + rng.Int64N(span)) },
+				func() int64 { return expiry.CapAt((d.now/span + 1) * span) },
 			}
 			for step := range steps {
 				id := fmt.Sprint(rng.IntN(ids))

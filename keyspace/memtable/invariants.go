@@ -43,7 +43,7 @@ func (s *Shard) Check() error {
 }
 
 func (t *Table) check() error {
-	living, plains, bytes, live, texts, lastSeq := 0, 0, int64(0), int64(0), int64(0), uint64(0)
+	capped, living, plains, bytes, live, texts, lastSeq := 0, 0, 0, int64(0), int64(0), int64(0), uint64(0)
 	memory := t.extra
 	listed := make(map[Handle]bool) // as dirty
 	for _, h := range slices.Concat(t.dirty, t.captured) {
@@ -83,6 +83,9 @@ func (t *Table) check() error {
 		live += t.shard.SetSize(len(key), len(rec))
 		if e.has(plain) {
 			plains++
+		}
+		if e.capped() {
+			capped++
 		}
 		switch {
 		case t.Find(id) != e:
@@ -130,6 +133,8 @@ func (t *Table) check() error {
 		return fmt.Errorf("%d items in the insertion order, %d in the slab", living, t.slab.used())
 	case plains != t.plain:
 		return fmt.Errorf("%d plain keys, counted are %d", plains, t.plain)
+	case capped != t.capped:
+		return fmt.Errorf("%d items with a cap, counted are %d", capped, t.capped)
 	case bytes != t.bytes:
 		return fmt.Errorf("items have %d bytes, counted are %d", bytes, t.bytes)
 	case memory != t.memory:
@@ -179,16 +184,19 @@ func (s *slab) used() (n int) {
 }
 
 func (t *Table) checkQueuePos(e *Entry, h Handle) error {
-	q := t.queueOf(e)
-	if q == nil {
-		if e.queuePos != notQueued {
-			return fmt.Errorf("queue position %d with the end %d", e.queuePos, e.expireAt)
-		}
-		return nil
+	byDefault, byOwnTTL := queues(e.expireAt)
+	if !byDefault && !byOwnTTL && e.queuePos != notQueued {
+		return fmt.Errorf("queue position %d with the end %d", e.queuePos, e.expireAt)
 	}
-	if number, at := e.queuePos>>bucketBits, int(e.queuePos&(bucketSize-1)); int(number) >= len(q.buckets) ||
-		at >= len(q.buckets[number].items) || q.buckets[number].items[at] != h {
-		return fmt.Errorf("not at its queue position %d", e.queuePos)
+	for q, in := range map[*expiryQueue]bool{&t.byDefault: byDefault, &t.byOwnTTL: byOwnTTL} {
+		if !in {
+			continue
+		}
+		pos := q.place(&t.slab, h, e)
+		if number, at := pos>>bucketBits, int(pos&(bucketSize-1)); int(number) >= len(q.buckets) ||
+			at >= len(q.buckets[number].items) || q.buckets[number].items[at] != h {
+			return fmt.Errorf("not at its queue position %d", pos)
+		}
 	}
 	return nil
 }
@@ -210,16 +218,16 @@ func (q *expiryQueue) check(s *slab) error {
 		last := int64(math.MinInt64)
 		for at, h := range b.items {
 			e := s.at(h)
-			if moment := e.moment(); q.isOrdered(span.bucket) && (moment < last || i+1 < len(q.order) && moment > q.order[i+1].from) {
+			if moment := q.moment(e); q.isOrdered(span.bucket) && (moment < last || i+1 < len(q.order) && moment > q.order[i+1].from) {
 				return fmt.Errorf("ordered bucket %d has an item at %d behind one at %d", i, moment, last)
 			} else {
 				last = moment
 			}
-			if moment := e.moment(); moment < b.from || moment < b.earliest {
+			if moment := q.moment(e); moment < b.from || moment < b.earliest {
 				return fmt.Errorf("bucket %d begins at %d, nothing in it is before %d, but an item is at %d", i, b.from, b.earliest, moment)
 			}
-			if e.queuePos != queuePos(span.bucket, at) {
-				return fmt.Errorf("bucket %d has an item of queue position %d at %d", i, e.queuePos, at)
+			if pos := q.place(s, h, e); pos != queuePos(span.bucket, at) {
+				return fmt.Errorf("bucket %d has an item of queue position %d at %d", i, pos, at)
 			}
 		}
 	}

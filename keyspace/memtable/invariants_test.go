@@ -29,6 +29,7 @@ func TestCheckFindsViolations(t *testing.T) {
 		"record":               func(t *Table, _ *Shard, e *Entry) { t.arena.segments[e.data.segment].data[e.data.offset+allocHeader]++ },
 		"time":                 func(_ *Table, _ *Shard, e *Entry) { e.version++ },
 		"queue position":       func(_ *Table, _ *Shard, e *Entry) { e.queuePos++ },
+		"capped items":         func(t *Table, _ *Shard, _ *Entry) { t.capped++ },
 		"queue":                func(t *Table, _ *Shard, _ *Entry) { t.byOwnTTL.n++ },
 		"bucket":               func(t *Table, _ *Shard, _ *Entry) { t.byOwnTTL.buckets[0].earliest += 1000 },
 		"segment":              func(t *Table, _ *Shard, e *Entry) { t.arena.segments[e.data.segment].dead++ },
@@ -38,7 +39,8 @@ func TestCheckFindsViolations(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			table, shard := newTestTable()
 			for i := range 10 {
-				putEnd(table, shard, fmt.Sprint(i), []int64{expiry.Inherit, expiry.Never, 5_000 + int64(i)}[i%3])
+				ends := []int64{expiry.Inherit, expiry.Never, 5_000 + int64(i), expiry.CapAt(5_000)}
+				putEnd(table, shard, fmt.Sprint(i), ends[(i-i/9)%3+i/9])
 			}
 			if err := shard.Check(); err != nil {
 				t.Fatal(err)

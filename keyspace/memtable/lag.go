@@ -13,8 +13,8 @@ func (q *expiryQueue) visitFirst(s *slab, limit int64, visit func(*Entry)) {
 	var first *Entry
 	for i := 0; i < len(q.order) && q.order[i].from <= limit && (i > 0 || q.due(limit)); i++ {
 		for _, h := range q.buckets[q.order[i].bucket].items {
-			if e := s.at(h); e.moment() <= limit {
-				first, limit = e, e.moment()-1
+			if e := s.at(h); q.moment(e) <= limit {
+				first, limit = e, q.moment(e)-1
 			}
 		}
 	}

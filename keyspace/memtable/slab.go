@@ -23,8 +23,9 @@ type slab struct {
 	blocks []block // the first has no entries, so that no handle is 0
 	open   []int32 // numbers of the blocks with free places
 	vacant []int32 // numbers of freed blocks
-	access accessWords
-	links  links // of a log of deaths
+	access words   // see SetAccess
+	capped words   // places of capped entries, see expiryQueue.place
+	links  links   // of a log of deaths
 }
 
 type block struct {
@@ -79,9 +80,8 @@ func (s *slab) free(h Handle) {
 	number := int32(h >> entryBits)
 	b := &s.blocks[number]
 	*s.at(h) = Entry{next: b.free}
-	if word := s.access.at(h); word != nil {
-		*word = 0
-	}
+	s.access.free(h)
+	s.capped.free(h)
 	b.free = h
 	b.used--
 	if b.opened < 0 {
@@ -91,9 +91,8 @@ func (s *slab) free(h Handle) {
 	if b.used == 0 && len(s.open) > 1 {
 		s.close(number)
 		*b = block{opened: -1}
-		if int(number) < len(s.access) {
-			s.access[number] = nil
-		}
+		s.access.freeBlock(number)
+		s.capped.freeBlock(number)
 		if int(number) < len(s.links) {
 			s.links[number] = nil
 		}

@@ -16,7 +16,7 @@ import (
 //   - index finds an item by id.
 //   - order lists the items in the order of creation.
 //   - byDefault queues the items that inherit the container's default, byOwnTTL those with an end of their own.
-//     Items that never die are in neither.
+//     Items with a cap are in both. Items that never die are in neither.
 type Table struct {
 	shard     *Shard
 	seed      Seed   // of the shard
@@ -29,6 +29,7 @@ type Table struct {
 	order     insertionOrder
 	byDefault expiryQueue
 	byOwnTTL  expiryQueue
+	capped    int    // items in both queues
 	chains    chains // of a log of deaths
 	turn      bool   // Sample begins with byOwnTTL next
 	bytes     int64  // of ids and bodies
@@ -64,6 +65,7 @@ func (t *Table) InitLog(s *Shard, log uint32) {
 
 func (t *Table) init(s *Shard, container uint32, prefix string) {
 	*t = Table{shard: s, seed: s.Seed, number: container, prefix: prefix, order: insertionOrder{next: 1}}
+	t.byOwnTTL.byOwnTTL = true
 	t.Attach()
 }
 
@@ -114,8 +116,8 @@ func (t *Table) Len() int { return t.index.n }
 type Stats struct {
 	Items     int
 	Plain     int   // plain keys among them
-	ByDefault int   // items that inherit the container's default
-	ByOwnTTL  int   // items with an end of their own
+	ByDefault int   // items that only inherit the container's default
+	ByOwnTTL  int   // items with an end of their own or a cap
 	Bytes     int64 // of ids and bodies
 	Memory    int64 // bytes, an estimate
 }
@@ -123,7 +125,7 @@ type Stats struct {
 // Stats returns the figures. The dead that have not been removed are counted.
 func (t *Table) Stats() Stats {
 	return Stats{
-		Items: t.index.n, Plain: t.plain, ByDefault: t.byDefault.n, ByOwnTTL: t.byOwnTTL.n,
+		Items: t.index.n, Plain: t.plain, ByDefault: t.byDefault.n - t.capped, ByOwnTTL: t.byOwnTTL.n,
 		Bytes: t.bytes, Memory: t.memory,
 	}
 }
@@ -333,21 +335,20 @@ func (t *Table) replace(h Handle, e *Entry, id string, it record.Item, data ref,
 
 // refill is replace without the observer.
 func (t *Table) refill(h Handle, e *Entry, id string, it record.Item, data ref, size int) {
-	before, was := t.memory, t.queueOf(e)
+	before := t.memory
 	if !t.hasBody(e, it.Body) {
 		e.SetEncoding(record.Chosen)
 	}
 	t.account(e, -1)
-	if is := t.queueFor(it.ExpireAt); is != was {
-		t.dequeue(e)
+	wasDefault, wasOwn := queues(e.expireAt)
+	if isDefault, isOwn := queues(it.ExpireAt); isDefault == wasDefault && isOwn == wasOwn {
+		byDefault, byOwnTTL := t.byDefault.moment(e), t.byOwnTTL.moment(e)
+		t.fill(e, id, it, data, size)
+		t.requeue(e, h, byDefault, byOwnTTL)
+	} else {
+		t.dequeue(e, h)
 		t.fill(e, id, it, data, size)
 		t.enqueue(e, h)
-	} else {
-		moment := e.moment()
-		if t.fill(e, id, it, data, size); is != nil && !is.stays(e, moment) {
-			t.dequeue(e)
-			t.enqueue(e, h)
-		}
 	}
 	t.account(e, 1)
 	t.shard.memory.Add(t.memory - before)
@@ -388,7 +389,7 @@ func (t *Table) Remove(e *Entry) {
 	t.order.remove(e.pos)
 	t.account(e, -1)
 	t.shard.memory.Add(-e.Memory())
-	t.dequeue(e)
+	t.dequeue(e, h)
 	e.clear(present)
 	e.next = h                                       // in no chain any more: the handle, for Release
 	e.pos, e.queuePos = uint32(seq>>32), uint32(seq) // in no list any more: see removedSeq
@@ -448,7 +449,7 @@ func (t *Table) Restore(e, was *Entry) {
 	old := t.Item(e)
 	before := t.memory
 	t.account(e, -1)
-	t.dequeue(e)
+	t.dequeue(e, h)
 	t.restoreFields(e, was)
 	t.account(e, 1)
 	t.shard.memory.Add(t.memory - before)

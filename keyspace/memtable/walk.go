@@ -30,12 +30,17 @@ func (e *Entry) ExpireAt() int64 { return e.expireAt }
 // reads the expiry queues from the front, so it costs what dies, and what is dead already.
 func (t *Table) CountKilled(by, next *expiry.Policy, now int64, limit int) (n int) {
 	dead, killed := by.DeadLimits(now), next.DeadLimits(now)
-	n = t.byDefault.countBetween(&t.slab, dead.ByDefault, killed.ByDefault, limit)
-	return n + t.byOwnTTL.countBetween(&t.slab, dead.ByOwnTTL, killed.ByOwnTTL, limit-n)
+	n = t.countBetween(&t.byDefault, dead.ByDefault, killed.ByDefault, limit, func(e *Entry) bool {
+		return !e.Within(dead) // by its cap
+	})
+	return n + t.countBetween(&t.byOwnTTL, dead.ByOwnTTL, killed.ByOwnTTL, limit-n, func(e *Entry) bool {
+		return e.ts > dead.ByDefault && e.ts > killed.ByDefault
+	})
 }
 
-// countBetween counts the items with a moment after one and up to another, up to a limit.
-func (q *expiryQueue) countBetween(s *slab, after, to int64, limit int) (n int) {
+// countBetween counts the items of a queue with a moment after one and up to another, up to a limit. It counts those with a
+// cap that also selects.
+func (t *Table) countBetween(q *expiryQueue, after, to int64, limit int, also func(*Entry) bool) (n int) {
 	if after >= to {
 		return 0
 	}
@@ -47,7 +52,8 @@ func (q *expiryQueue) countBetween(s *slab, after, to int64, limit int) (n int) 
 			if n >= limit {
 				return n
 			}
-			if moment := s.at(h).moment(); moment > after && moment <= to {
+			e := t.slab.at(h)
+			if moment := q.moment(e); moment > after && moment <= to && (!e.capped() || also(e)) {
 				n++
 			}
 		}

@@ -69,7 +69,9 @@ func TestCountKilled(t *testing.T) {
 		var items []record.Item
 		for i := range 600 {
 			ts := 100_000 + rng.Int64N(100_000)
-			it := record.Item{Kind: record.Document, Body: "{}", TS: ts, ExpireAt: []int64{expiry.Inherit, expiry.Inherit, expiry.Never, ts + 1000*(1+rng.Int64N(60))}[rng.IntN(4)]}
+			it := record.Item{Kind: record.Document, Body: "{}", TS: ts, ExpireAt: []int64{
+				expiry.Inherit, expiry.Inherit, expiry.Never, ts + 1000*(1+rng.Int64N(60)), expiry.CapAt(ts + 1000*(1+rng.Int64N(60))),
+			}[rng.IntN(5)]}
 			id := fmt.Sprint("i", i)
 			h, e := table.Insert(id, it, nil)
 			if rng.IntN(3) == 0 { // a later write

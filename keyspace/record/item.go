@@ -5,6 +5,8 @@ import (
 	"hash/crc32"
 	"strconv"
 	"strings"
+
+	"mayfly/expiry"
 )
 
 // Kind is the kind of a record: the letter in its header.
@@ -27,7 +29,7 @@ type Item struct {
 	Kind     Kind
 	Body     string // JSON as the user wrote it, or bytes
 	TS       int64  // time of the last write, ms
-	ExpireAt int64  // own end: expiry.Inherit, expiry.Never or the moment in ms
+	ExpireAt int64  // own end: expiry.Inherit, expiry.Never, the moment in ms or a cap
 	Version  uint64 // changes with every write and is never used twice
 }
 
@@ -58,10 +60,31 @@ func AppendHeader(dst []byte, it Item) []byte {
 	dst = append(dst, format, ' ', '0', '0', '0', '0', '0', '0', '0', '0', ' ', byte(it.Kind), ' ')
 	dst = strconv.AppendInt(dst, it.TS, 10)
 	dst = append(dst, ' ')
-	dst = strconv.AppendInt(dst, it.ExpireAt, 10)
+	dst = appendEnd(dst, it.ExpireAt)
 	dst = append(dst, ' ')
 	dst = strconv.AppendUint(dst, it.Version, 16)
 	return append(dst, ' ')
+}
+
+// appendEnd appends an expireAt. A cap is its moment with a plus: builds that know no caps read it as an end of its own.
+func appendEnd(dst []byte, expireAt int64) []byte {
+	if at, ok := expiry.Cap(expireAt); ok {
+		return strconv.AppendInt(append(dst, '+'), at, 10)
+	}
+	return strconv.AppendInt(dst, expireAt, 10)
+}
+
+// readEnd is the inverse of appendEnd.
+func readEnd(s string) (expireAt int64, ok bool) {
+	expireAt, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || expireAt < expiry.Never {
+		return 0, false
+	}
+	if s[0] == '+' {
+		expireAt = expiry.CapAt(expireAt)
+		return expireAt, expireAt < expiry.Never
+	}
+	return expireAt, true
 }
 
 // PutSum writes the checksum of a record under a key.
@@ -110,11 +133,12 @@ func DecodeHeader(rec string) (it Item, err error) {
 	ts, rest, ok1 := strings.Cut(covered[3:], " ")
 	end, rest, ok2 := strings.Cut(rest, " ")
 	version, body, ok3 := strings.Cut(rest, " ")
-	var err1, err2, err3 error
+	var err1, err3 error
 	it.TS, err1 = strconv.ParseInt(ts, 10, 64)
-	it.ExpireAt, err2 = strconv.ParseInt(end, 10, 64)
+	expireAt, ok4 := readEnd(end)
+	it.ExpireAt = expireAt
 	it.Version, err3 = strconv.ParseUint(version, 16, 64)
-	if !ok1 || !ok2 || !ok3 || err1 != nil || err2 != nil || err3 != nil {
+	if !ok1 || !ok2 || !ok3 || !ok4 || err1 != nil || err3 != nil {
 		return Item{}, ErrHeader
 	}
 	it.Body = body

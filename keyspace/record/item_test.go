@@ -70,7 +70,8 @@ var someItems = []Item{
 	{Kind: Plain, Body: "", TS: 0, ExpireAt: expiry.Inherit, Version: 0},
 	{Kind: Plain, Body: "a b\r\n\x00 1 \xff", TS: math.MaxInt64, ExpireAt: expiry.Never, Version: math.MaxUint64},
 	{Kind: Entry, Body: "0 dd 30000 +30000 1f {}", TS: epoch + 30_000, Version: 42},
-	{Kind: ClockKind, TS: math.MinInt64, ExpireAt: math.MinInt64},
+	{Kind: ClockKind, TS: math.MinInt64, ExpireAt: expiry.CapAt(math.MaxInt64)},
+	{Kind: Document, Body: `{"until":1700000030}`, TS: epoch, ExpireAt: expiry.CapAt(epoch + 30_000), Version: 43},
 }
 
 func TestRecordsRoundTrip(t *testing.T) {
@@ -89,6 +90,23 @@ func TestRecordIsReadable(t *testing.T) {
 	const want = `1 930c2bae d 1700000000000 1700000030000 2a {"sku":"A-1","ttl":30}`
 	if rec := string(Append(nil, "12:order-1", someItems[0])); rec != want {
 		t.Errorf("the record is\n%s, not\n%s", rec, want)
+	}
+}
+
+// TestCapsAreEndsToOldBuilds: the end of an item with a cap is a number with a plus. Builds that know no caps read the
+// number as an end of its own.
+func TestCapsAreEndsToOldBuilds(t *testing.T) {
+	t.Parallel()
+	const want = ` d 1700000000000 +1700000030000 2b {"until":1700000030}`
+	capped := someItems[len(someItems)-1]
+	rec := string(Append(nil, "12:order-1", capped))
+	if !strings.HasSuffix(rec, want) {
+		t.Errorf("the record is %s, it should end with %s", rec, want)
+	}
+	for end, ok := range map[string]bool{"+2": true, "+1": false, "+0": false, "-1": true, "-2": false, "-1700000030000": false, "+": false, "": false, "++2": false} {
+		if it, err := DecodeHeader("1 00000000 d 1700000000000 " + end + " 2b {}"); (err == nil) != ok {
+			t.Errorf("the end %q is read as %d, %v", end, it.ExpireAt, err)
+		}
 	}
 }
 
