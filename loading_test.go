@@ -6,10 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"mayfly/server/config"
+	"mayfly/test/drill"
 	"mayfly/test/harness"
 
 	"github.com/rs/zerolog"
@@ -59,12 +59,12 @@ func TestLoadingIsReported(t *testing.T) {
 
 // TestEvery: calls come at intervals, and none after the end.
 func TestEvery(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	drill.Bubble(t, func(t *testing.T) {
 		calls := 0
 		stop := every(time.Second, func() { calls++ })
-		time.Sleep(3500 * time.Millisecond) // of the bubble's clock
+		drill.Pass(3500 * time.Millisecond)
 		stop()
-		time.Sleep(time.Hour)
+		drill.Pass(time.Hour)
 		if calls != 3 {
 			t.Errorf("%d calls, want 3", calls)
 		}

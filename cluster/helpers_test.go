@@ -12,16 +12,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"mayfly/expiry/clock"
+	"mayfly/test/drill"
 
 	"go.etcd.io/etcd/server/v3/storage/wal"
 )
-
-// testPatience is how long tests wait for what should happen at once.
-const testPatience = 30 * time.Second
 
 // testTimeout is the election timeout of test clusters. A busy machine that stops a node for as long deposes its leader.
 const testTimeout = 500 * time.Millisecond
@@ -40,21 +36,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// inBubble runs a test on a clock of its own, which moves when all its goroutines wait.
-func inBubble(t *testing.T, test func(t *testing.T)) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Second - clock.Monotonic()) // the clock of a bubble begins in 2000, before the process
-		test(t)
-	})
-}
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var (
+	check      = drill.Check
+	eventually = drill.Await
+	inBubble   = drill.Bubble
+)
 
 // receive returns what comes from a channel.
 func receive[T any](t *testing.T, c <-chan T) T {
@@ -62,19 +48,9 @@ func receive[T any](t *testing.T, c <-chan T) T {
 	select {
 	case v := <-c:
 		return v
-	case <-time.After(testPatience):
+	case <-time.After(drill.Patience):
 		t.Fatal("nothing comes")
 		panic("unreachable")
-	}
-}
-
-// eventually waits for a condition.
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(testPatience); !done(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("never: " + what)
-		}
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"mayfly/expiry/clock"
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/replica"
+	"mayfly/test/drill"
 
 	"go.etcd.io/raft/v3/raftpb"
 )
@@ -241,7 +242,7 @@ func testDriversHeal(t *testing.T) {
 		if !errors.Is(err, errReload) {
 			t.Error(err)
 		}
-	case <-time.After(testPatience):
+	case <-time.After(drill.Patience):
 		t.Fatal("the batch has no fate")
 	}
 }

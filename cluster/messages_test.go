@@ -22,23 +22,17 @@ func (n *testNode) heardOf(text string) bool {
 // connect may be lost, so it sends several.
 func (c *trio) reaches(from *testNode, others ...*testNode) {
 	c.t.Helper()
-	i := 0
 	for _, n := range others {
+		var sent []string
 		c.eventually(fmt.Sprintf("a message of %s at %s", from.name, n.name), func() bool {
-			i++
-			text := fmt.Sprint(from.name, " ", i, c.t.Name(), time.Now().UnixNano())
+			text := fmt.Sprint(from.name, " ", len(sent), c.t.Name(), time.Now().UnixNano())
 			from.Bus().Send([]bus.Message{{Kind: bus.Channel, Channel: "news", Text: text}})
-			for range 50 {
-				if n.heardOf(text) {
-					if from.heardOf(text) {
-						c.t.Errorf("%s has got its own message", from.name)
-					}
-					return true
-				}
-				time.Sleep(time.Millisecond)
-			}
-			return false
+			sent = append(sent, text)
+			return slices.ContainsFunc(sent, n.heardOf)
 		})
+		if slices.ContainsFunc(sent, from.heardOf) {
+			c.t.Errorf("%s has got its own message", from.name)
+		}
 	}
 }
 

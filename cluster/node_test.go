@@ -170,19 +170,15 @@ func (n *testNode) keyspace() *keyspace.Keyspace {
 // eventually waits for a condition.
 func (c *trio) eventually(what string, done func() bool) {
 	c.t.Helper()
-	deadline := time.Now().Add(testPatience)
-	for !done() {
-		if time.Now().After(deadline) {
-			var views []string
-			for _, name := range slices.Sorted(maps.Keys(c.nodes)) {
-				if n := c.nodes[name]; n.Node != nil {
-					views = append(views, fmt.Sprintf("%s: %+v", name, *n.View()))
-				}
+	drill.Await(c.t, what, done, func() string {
+		var views []string
+		for _, name := range slices.Sorted(maps.Keys(c.nodes)) {
+			if n := c.nodes[name]; n.Node != nil {
+				views = append(views, fmt.Sprintf("%s: %+v", name, *n.View()))
 			}
-			c.t.Fatalf("never: %s\n%s", what, strings.Join(views, "\n"))
 		}
-		time.Sleep(2 * time.Millisecond)
-	}
+		return strings.Join(views, "\n")
+	})
 }
 
 // startAll starts all nodes.

@@ -11,6 +11,7 @@ import (
 	"mayfly/cluster/entry"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace/replica"
+	"mayfly/test/drill"
 )
 
 // proposed is what the loop of a test gets.
@@ -29,7 +30,7 @@ type testReplicator struct {
 func newTestReplicator() *testReplicator {
 	t := &testReplicator{proposals: make(chan proposed, 16), barriers: make(chan uint64, 16)}
 	t.replicator = newReplicator(clock.Monotonic)
-	t.patience = testPatience
+	t.patience = drill.Patience
 	t.propose = func(session, lsn uint64, batch *proposal) {
 		e, err := entry.Decode(batch.data)
 		if err != nil || e.Session != session || e.LSN != lsn {
@@ -99,7 +100,7 @@ func TestReplicateProposesOnce(t *testing.T) {
 	if !r.committed(7, 1, tailAt(5)) {
 		t.Error("the batch is not recognised between two calls")
 	}
-	r.patience = testPatience
+	r.patience = drill.Patience
 	if got := receive(t, r.start(1, "set a")); got.err != nil || got.tail.Index != 5 {
 		t.Errorf("got %v", got)
 	}
@@ -123,8 +124,7 @@ func testReplicateUntil(t *testing.T) {
 		}
 	}
 	result := r.start(1, "set a")
-	time.Sleep(r.patience/2 - 1)
-	synctest.Wait()
+	drill.Pass(r.patience/2 - 1)
 	if len(result) > 0 {
 		t.Fatalf("the next attempt: %v", <-result)
 	}
@@ -163,8 +163,7 @@ func testReplicateLate(t *testing.T) {
 	late("without a session")
 	r.open(9)
 	result := r.start(1, "set a")
-	time.Sleep(r.patience - 1)
-	synctest.Wait()
+	drill.Pass(r.patience - 1)
 	if len(result) > 0 {
 		t.Fatalf("in another session: %v before its patience has ended", <-result)
 	}
@@ -231,7 +230,7 @@ func testConfirmByLease(t *testing.T) {
 	if err := r.Confirm(0); err != nil {
 		t.Error(err)
 	}
-	time.Sleep(100 * time.Nanosecond)
+	drill.Pass(100)
 	late := confirm()
 	synctest.Wait()
 	select {
@@ -243,7 +242,7 @@ func testConfirmByLease(t *testing.T) {
 	if err := receive(t, late); err != nil {
 		t.Error(err)
 	}
-	time.Sleep(100 * time.Nanosecond)
+	drill.Pass(100)
 	late = confirm()
 	r.shut()
 	if err := receive(t, late); !errors.Is(err, replica.ErrNoMajority) {

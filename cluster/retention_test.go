@@ -87,7 +87,7 @@ func TestCatchUpWhileTheLeaderIsBusy(t *testing.T) {
 	}
 	c.startAll()
 	body := strings.Repeat("x", 8<<10)
-	var written atomic.Int64
+	written := make(chan struct{})
 	stop := make(chan struct{})
 	var writers sync.WaitGroup
 	defer writers.Wait()
@@ -101,15 +101,19 @@ func TestCatchUpWhileTheLeaderIsBusy(t *testing.T) {
 			}
 			for _, node := range c.nodes {
 				if ks := node.keyspace(); ks != nil && ks.Leads() && node.put(fmt.Sprint("big", n%16), body) == nil {
-					written.Add(1)
+					select {
+					case written <- struct{}{}:
+					default: // nobody counts
+					}
 				}
 			}
 		}
 	})
 	awaitWrites := func(n int64) {
-		for until := written.Load() + n; written.Load() < until; time.Sleep(time.Millisecond) {
-			if t.Context().Err() != nil {
-				return
+		for range n {
+			select {
+			case <-written:
+			case <-t.Context().Done():
 			}
 		}
 	}

@@ -4,10 +4,10 @@ import (
 	"math"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"mayfly/keyspace/eviction"
+	"mayfly/test/drill"
 )
 
 // held tells whether a command of a session would have to wait.
@@ -138,7 +138,7 @@ func TestPauseWakes(t *testing.T) {
 }
 
 func TestPauseEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	drill.Bubble(t, func(t *testing.T) {
 		var p pause
 		p.extend(testStart, 60000, false, func(int64) {})
 		short := p.term.Load()
@@ -147,13 +147,11 @@ func TestPauseEnds(t *testing.T) {
 		if !isClosed(short.over) {
 			t.Error("a command that waits for the first does not notice the second")
 		}
-		time.Sleep(time.Minute - 1)
-		synctest.Wait()
+		drill.Pass(time.Minute - 1)
 		if isClosed(long.over) {
 			t.Error("it has ended early")
 		}
-		time.Sleep(time.Nanosecond)
-		synctest.Wait()
+		drill.Pass(1)
 		if !isClosed(long.over) || p.term.Load() != nil {
 			t.Error("it has not ended")
 		}
@@ -161,12 +159,11 @@ func TestPauseEnds(t *testing.T) {
 }
 
 func TestPauseForever(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	drill.Bubble(t, func(t *testing.T) {
 		var p pause
 		p.extend(testStart, math.MaxInt64, false, func(int64) {})
 		term := p.term.Load()
-		time.Sleep(100 * 365 * 24 * time.Hour)
-		synctest.Wait()
+		drill.Pass(100 * 365 * 24 * time.Hour)
 		if isClosed(term.over) {
 			t.Error("it has ended")
 		}

@@ -15,6 +15,7 @@ import (
 	"mayfly/cluster/topology"
 	"mayfly/keyspace"
 	"mayfly/keyspace/replica"
+	"mayfly/test/drill"
 
 	"github.com/rs/zerolog"
 )
@@ -57,23 +58,31 @@ func newBrokers(t *testing.T, n int) *brokers {
 	return b
 }
 
-// messages waits for n messages of a session, and a little for more. Each is its words.
-func (b *brokers) messages(node, session, n int) []string {
+// messages waits for n messages of a session, and for what the nodes have sent before they send to a fence. Each is its words.
+func (b *brokers) messages(node, session, n int) (list []string) {
 	b.t.Helper()
-	list := []string{}
-	wait := func(d time.Duration, most int) {
-		for end := time.Now().Add(d); len(list) < most && time.Now().Before(end); time.Sleep(time.Millisecond) {
-			for _, m := range b.nodes[node].received(session) {
+	w := b.nodes[node]
+	has := func(n int) func() bool {
+		return func() bool {
+			for _, m := range w.received(session) {
 				words := []string{}
 				for _, e := range m.Elems {
 					words = append(words, e.Str)
 				}
 				list = append(list, strings.Join(words, " "))
 			}
+			return len(list) >= n
 		}
 	}
-	wait(30*time.Second, n)
-	wait(30*time.Millisecond, n+1)
+	drill.Await(b.t, "messages", has(n), func() string { return fmt.Sprintf("node %d, session %d: %q", node, session, list) })
+	const fence = 99 // a session; no pattern gets what comes to its channel
+	w.do(fence, "SSUBSCRIBE", "fence")
+	came := len(w.received(fence))
+	for _, other := range b.nodes {
+		other.do(fence+1, "SPUBLISH", "fence", "")
+	}
+	drill.Await(b.t, "the fence", func() bool { came += len(w.received(fence)); return came >= len(b.nodes) })
+	has(0)()
 	return list
 }
 
@@ -210,11 +219,7 @@ func (b *brokers) awaitWanted(channel string) {
 
 func (b *brokers) await(what string, ok func() bool) {
 	b.t.Helper()
-	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			b.t.Fatal("never: " + what)
-		}
-	}
+	drill.Await(b.t, what, ok)
 }
 
 // recordedBus notes what an engine sends and announces.

@@ -35,27 +35,17 @@ func (w *harness) evalIn(session int, script string, keys ...string) <-chan Repl
 // awaitScripts waits until a number of scripts run for long.
 func (w *harness) awaitScripts(n int) {
 	w.t.Helper()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+	drill.Await(w.t, fmt.Sprint(n, " scripts that run for long"), func() bool {
 		w.engine.Scripts.mu.Lock()
-		running := len(w.engine.Scripts.running)
-		w.engine.Scripts.mu.Unlock()
-		switch {
-		case running == n:
-			return
-		case time.Now().After(end):
-			w.t.Fatalf("%d scripts run for long, want %d", running, n)
-		}
-	}
+		defer w.engine.Scripts.mu.Unlock()
+		return len(w.engine.Scripts.running) == n
+	})
 }
 
 // awaitBusy waits until a script has exceeded the time limit.
 func (w *harness) awaitBusy() {
 	w.t.Helper()
-	for end := time.Now().Add(30 * time.Second); !w.engine.pause.isBusy(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			w.t.Fatal("no script exceeds the time limit")
-		}
-	}
+	drill.Await(w.t, "a script that exceeds the time limit", w.engine.pause.isBusy)
 }
 
 // A script that uses a key which its call does not name runs again. Nothing of the first run is left: no change, no

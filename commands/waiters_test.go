@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"mayfly/keyspace/streamid"
+	"mayfly/test/drill"
 )
 
 // waiting is a registry of clients that wait, for tests.
@@ -61,7 +62,7 @@ func (ws *waiting) checkEmpty() {
 }
 
 func withWaiters(t *testing.T, f func(ws *waiting)) {
-	synctest.Test(t, func(t *testing.T) {
+	drill.Bubble(t, func(t *testing.T) {
 		ws := &waiting{waiters: new(waiters), t: t}
 		f(ws)
 		ws.checkEmpty()
@@ -70,7 +71,6 @@ func withWaiters(t *testing.T, f func(ws *waiting)) {
 
 // A log wakes all its readers, and of each group the first.
 func TestWhoIsWoken(t *testing.T) {
-	t.Parallel()
 	withWaiters(t, func(ws *waiting) {
 		a, b, both := ws.add("", 0, "a"), ws.add("", 0, "b"), ws.add("", 0, "a", "b", "a")
 		g1, g2, other := ws.add("g", 0, "a"), ws.add("g", 0, "a", "b"), ws.add("h", 0, "a")
@@ -89,7 +89,6 @@ func TestWhoIsWoken(t *testing.T) {
 
 // The next of a group is woken when the first leaves with entries, or without having looked.
 func TestGroupsAreServedInTurn(t *testing.T) {
-	t.Parallel()
 	withWaiters(t, func(ws *waiting) {
 		w := []*wait{ws.add("g", 0, "a"), ws.add("g", 0, "a"), ws.add("g", 0, "a"), ws.add("g", 0, "a"), ws.add("g", 0, "a")}
 		ws.signal("a")
@@ -116,7 +115,7 @@ func TestGroupsAreServedInTurn(t *testing.T) {
 func TestTheEndOfAWaitLosesNoSignal(t *testing.T) {
 	withWaiters(t, func(ws *waiting) {
 		first, next := ws.add("g", 10, "a"), ws.add("g", 0, "a")
-		time.Sleep(10 * time.Millisecond)
+		drill.Pass(10 * time.Millisecond)
 		ws.expect("w-", first, next)
 		ws.signal("a")
 		synctest.Wait()
@@ -130,12 +129,11 @@ func TestTheEndOfAWaitLosesNoSignal(t *testing.T) {
 }
 
 func TestWaitsEnd(t *testing.T) {
-	t.Parallel()
 	withWaiters(t, func(ws *waiting) {
 		short, long, forever := ws.add("", 10, "a"), ws.add("", 1<<62, "a"), ws.add("", 0, "a")
-		time.Sleep(10*time.Millisecond - 1)
+		drill.Pass(10*time.Millisecond - 1)
 		ws.expect("---", short, long, forever)
-		time.Sleep(time.Nanosecond)
+		drill.Pass(1)
 		ws.expect("w--", short, long, forever)
 		for _, c := range []struct {
 			id   int64
@@ -151,7 +149,7 @@ func TestWaitsEnd(t *testing.T) {
 				t.Errorf("unblock %d: %v", c.id, got)
 			}
 		}
-		time.Sleep(100 * 365 * 24 * time.Hour)
+		drill.Pass(100 * 365 * 24 * time.Hour)
 		ws.expect("ww-", short, long, forever)
 		if a, b, c := ws.again(short), ws.again(long), ws.again(forever); a != waitTimeout || b != waitError || c != waitGoesOn {
 			t.Errorf("the waits end for %d, %d, %d", a, b, c)

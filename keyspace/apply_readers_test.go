@@ -28,12 +28,17 @@ func TestApplyBesideReaders(t *testing.T) {
 	}
 	follower.follow()
 	var stop atomic.Bool
+	reads := make(chan struct{})
 	var readers sync.WaitGroup
 	read := func(f func(tx *Tx)) {
 		readers.Go(func() {
 			var tx Tx
 			for !stop.Load() {
 				f(&tx)
+				select {
+				case reads <- struct{}{}:
+				default:
+				}
 			}
 		})
 	}
@@ -107,7 +112,7 @@ func TestApplyBesideReaders(t *testing.T) {
 		}
 		follower.follow()
 		if i%50 == 0 {
-			time.Sleep(time.Millisecond) // lets readers run on a busy machine
+			<-reads // readers run on a busy machine, too
 		}
 	}
 	stop.Store(true)

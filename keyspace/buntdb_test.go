@@ -10,7 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"mayfly/expiry"
 	"mayfly/keyspace"
@@ -18,6 +17,7 @@ import (
 	"mayfly/keyspace/aof/buntdbtest"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
+	"mayfly/test/drill"
 	"mayfly/vfs/vfstest"
 
 	"github.com/tidwall/buntdb"
@@ -291,12 +291,7 @@ func TestBuntdbReadsTheFolder(t *testing.T) {
 			if !l.Compact() {
 				t.Fatal("Compact does nothing")
 			}
-			for deadline := time.Now().Add(time.Minute); l.Stats().Compacting; {
-				if time.Now().After(deadline) {
-					t.Fatal("Compact does not end")
-				}
-				time.Sleep(5 * time.Millisecond)
-			}
+			drill.Await(t, "the end of Compact", func() bool { return !l.Stats().Compacting })
 			if s := l.Stats(); s.Compactions == 0 || s.LastCompactErr != "" {
 				t.Fatalf("%+v", s)
 			}

@@ -252,6 +252,8 @@ func TestIndexBuilding(t *testing.T) {
 			}
 		})
 	}
+	tick := time.NewTicker(100 * time.Microsecond)
+	defer tick.Stop()
 	rounds := drill.Pick(20, 50, 500)
 	for round := range rounds {
 		o.indexChange(random, names, round)
@@ -263,7 +265,7 @@ func TestIndexBuilding(t *testing.T) {
 				break
 			}
 		}
-		time.Sleep(100 * time.Microsecond)
+		<-tick.C
 	}
 	close(stop)
 	writers.Wait()

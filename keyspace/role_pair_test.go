@@ -18,6 +18,7 @@ import (
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/replica"
 	"mayfly/keyspace/storage"
+	"mayfly/test/drill"
 	"mayfly/vfs"
 )
 
@@ -402,18 +403,15 @@ func TestAbandonWithTransactions(t *testing.T) {
 				_ = n.Backup(filepath.Join(newDir(n.opt.FS), fmt.Sprint(i)))
 			}
 		})
-		for writes.Load() < 500 {
-			time.Sleep(time.Millisecond)
-		}
+		drill.Await(t, "writes", func() bool { return writes.Load() >= 500 })
 		n.abandon()
 		at := n.Position()
 		files, err := journal.Files(n.opt.FS, n.dir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for more := writes.Load() + 500; writes.Load() < more; {
-			time.Sleep(time.Millisecond)
-		}
+		more := writes.Load() + 500
+		drill.Await(t, "more writes", func() bool { return writes.Load() >= more })
 		var tx Tx
 		n.BeginKey(&tx, "a")
 		tx.Put(tx.Container("0"), "a", Plain, "1", 0)

@@ -81,13 +81,14 @@ func (d *nodeDrill) run(seed uint64, leads bool) {
 		}
 		log.lost = log.fail
 	})
+	followed := make(chan struct{})
 	var all sync.WaitGroup
 	for w := range uint64(3) {
 		all.Go(func() {
 			r := rand.New(rand.NewPCG(seed, 10+w))
 			for !d.over() {
 				if log.last().Index > d.node.Position().Index+20 {
-					time.Sleep(time.Millisecond) // a follower that falls behind has no power cuts
+					<-followed // a follower that falls behind has no power cuts
 					continue
 				}
 				d.transact(leader, r)
@@ -96,9 +97,14 @@ func (d *nodeDrill) run(seed uint64, leads bool) {
 	}
 	all.Go(func() {
 		r := rand.New(rand.NewPCG(seed, 3))
+		defer close(followed)
 		for !d.over() {
 			if !leads {
 				d.node.follow()
+			}
+			select {
+			case followed <- struct{}{}:
+			default:
 			}
 			d.disturb(leader, r)
 		}

@@ -558,11 +558,19 @@ func (g *generator) in(depth int) term {
 	}}
 }
 
+// between is a BETWEEN. Half of them have a bound that is the value itself, or both.
 func (g *generator) between(depth int) term {
 	not, meaning := g.negated()
 	a, low := g.pair(depth - 1)
 	high := g.any(depth - 1)
-	if g.chance(2) {
+	switch g.IntN(6) {
+	case 0:
+		low = a
+	case 1:
+		high = a
+	case 2:
+		low, high = a, a
+	case 3, 4:
 		high = g.number(depth - 1)
 	}
 	text := raised(a).text + " " + not + g.word("BETWEEN") + " " + raised(low).text + " " + g.word("AND") + " " + raised(high).text

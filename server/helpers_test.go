@@ -21,12 +21,15 @@ import (
 	"mayfly/keyspace"
 	"mayfly/server/config"
 	"mayfly/server/forward"
+	"mayfly/test/drill"
 
 	"github.com/rs/zerolog"
 )
 
 // testTimeout is how long a test waits for what should happen at once.
-const testTimeout = 30 * time.Second
+const testTimeout = drill.Patience
+
+var eventually = drill.Await
 
 // TestMain lets many tests run side by side: most of them wait. A limit that is asked for stays.
 func TestMain(m *testing.M) {
@@ -204,16 +207,6 @@ func (s *Server) run(t testing.TB, e executor, secret *tls.Config) string {
 		}
 	})
 	return ln.Addr().String()
-}
-
-// eventually waits until a condition holds.
-func eventually(t testing.TB, what string, so func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(testTimeout); !so(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("timeout: not true that %s", what)
-		}
-	}
 }
 
 // client is a connection that a test drives byte by byte.

@@ -6,12 +6,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
-	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
-	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -500,58 +498,6 @@ func TestPageIsAClient(t *testing.T) {
 	}
 	if got := c.command("INFO", "commandstats"); !strings.Contains(got, "cmdstat_container.create:calls=1") {
 		t.Error("the command is not counted")
-	}
-}
-
-// Connections that wait keep out no other one; there are 32 at a time.
-func TestPageConnections(t *testing.T) {
-	t.Parallel()
-	_, c := startPage(t)
-	c.http.Timeout = 8 * time.Second // before a silent connection is closed for its silence
-	for _, part := range []string{"GET / HTTP/1.1\r\nHo", "POST /login HTTP/1.1\r\nHost: localhost\r\nX-Mayfly-Page: 1\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"} {
-		for range 100 {
-			nc, err := net.Dial("tcp", strings.TrimPrefix(c.base, "http://"))
-			must(t, err)
-			defer nc.Close()
-			_, err = io.WriteString(nc, part)
-			must(t, err)
-		}
-		c.http.CloseIdleConnections() // the server is about to close it, and a POST on it would not be sent again
-		c.expect(`{"reply":"PONG"}`, "PING")
-	}
-	var waiting []net.Conn
-	for range 33 {
-		nc, err := net.Dial("tcp", strings.TrimPrefix(c.base, "http://"))
-		must(t, err)
-		defer nc.Close()
-		waiting = append(waiting, nc)
-	}
-	must(t, waiting[0].SetReadDeadline(time.Now().Add(8*time.Second))) // before a silent connection is closed for its silence
-	if _, err := waiting[0].Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Error("the thirty-third connection takes no place")
-	}
-	var open []*http.Response
-	for range 16 {
-		r := c.raw("GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n")
-		if r.StatusCode != http.StatusOK {
-			t.Fatalf("%d pages: %d", len(open), r.StatusCode)
-		}
-		open = append(open, r)
-	}
-	if r := c.raw("GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n"); r.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("the seventeenth page: %d", r.StatusCode)
-	}
-	for range 40 { // they take no place of a request under way
-		nc, err := net.Dial("tcp", strings.TrimPrefix(c.base, "http://"))
-		must(t, err)
-		defer nc.Close()
-	}
-	c.http.CloseIdleConnections()
-	c.expect(`{"reply":"PONG"}`, "PING")
-	for i, lines := 0, bufio.NewReader(open[0].Body); i < 6; i++ {
-		if line, err := lines.ReadString('\n'); err != nil {
-			t.Fatalf("a stream ends with %q: %v", line, err)
-		}
 	}
 }
 

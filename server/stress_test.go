@@ -13,7 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"mayfly/commands"
 	"mayfly/keyspace"
@@ -24,9 +23,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/rs/zerolog"
 )
-
-// patience is how long anything may take on a busy machine.
-const patience = 30 * time.Second
 
 // TestStress lets many clients do everything at once and checks what must hold between them. Run with -race it looks for
 // data races in the whole server.
@@ -39,7 +35,7 @@ func TestStress(t *testing.T) {
 	s.prepare()
 	var wg sync.WaitGroup
 	for n := range 10 {
-		c := redis.NewClient(&redis.Options{Addr: s.addr, Protocol: 2 + n%2, MaxRetries: -1, ReadTimeout: patience})
+		c := redis.NewClient(&redis.Options{Addr: s.addr, Protocol: 2 + n%2, MaxRetries: -1, ReadTimeout: drill.Patience})
 		defer c.Close()
 		w := &stressClient{stress: s, c: c, r: rand.New(rand.NewPCG(seed, uint64(n)))}
 		wg.Go(func() {
@@ -76,7 +72,7 @@ func startReal(t *testing.T, dir string) (address string, stop func()) {
 	}
 	srv.Start(commands.NewEngine(ks, srv, zerolog.Nop()))
 	return strings.TrimPrefix(srv.Addresses()[0], "tcp "), func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), drill.Patience)
 		defer cancel()
 		if err := errors.Join(srv.Stop(ctx), ks.Check(), ks.Close()); err != nil {
 			t.Error(err)
@@ -97,7 +93,7 @@ type stress struct {
 const stressResidents = 200 // keys that are there throughout
 
 func (s *stress) client() *redis.Client {
-	return redis.NewClient(&redis.Options{Addr: s.addr, ReadTimeout: patience})
+	return redis.NewClient(&redis.Options{Addr: s.addr, ReadTimeout: drill.Patience})
 }
 
 func (s *stress) prepare() {
@@ -121,11 +117,7 @@ func (s *stress) finish() map[string]string {
 	c := s.client()
 	defer c.Close()
 	ctx := s.t.Context()
-	for deadline := time.Now().Add(patience); len(c.Keys(ctx, "dying-*").Val()) > 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			s.t.Fatal("the dying keys do not die")
-		}
-	}
+	drill.Await(s.t, "the end of the dying keys", func() bool { return len(c.Keys(ctx, "dying-*").Val()) == 0 })
 	counter, err := c.Get(ctx, "counter").Int64()
 	if err != nil || counter != s.incremented.Load() {
 		s.t.Errorf("the counter stands at %d (%v) after %d increments", counter, err, s.incremented.Load())

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"mayfly/server/config"
+	"mayfly/test/drill"
 )
 
 // authority signs certificates for a test.
@@ -60,12 +61,7 @@ func (a *authority) sign(name string, template *x509.Certificate) (*x509.Certifi
 
 func (a *authority) file(name string) string { return filepath.Join(a.dir, name) }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = drill.Check
 
 // secureServer runs a server that speaks TLS. It returns its address and the configuration of a client with a
 // certificate.

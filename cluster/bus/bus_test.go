@@ -16,30 +16,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mayfly/expiry/clock"
+	"mayfly/test/drill"
 
 	"github.com/rs/zerolog"
 )
 
-const patience = 30 * time.Second
-
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("never: %s", what)
-		}
-	}
-}
-
-// inBubble runs a test on a clock of its own, which moves when all its goroutines wait. Its connections are pipes.
-func inBubble(t *testing.T, test func(t *testing.T)) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Second - clock.Monotonic()) // the clock of a bubble begins in 2000, before the process
-		test(t)
-	})
-}
+var until = drill.Await
 
 // end is a bus and what it has delivered.
 type end struct {
@@ -210,7 +192,7 @@ func TestLargeMessages(t *testing.T) {
 }
 
 // TestSlowNode: a node that takes nothing holds up neither the sender nor other nodes, and what waits for it is bounded.
-func TestSlowNode(t *testing.T) { inBubble(t, testSlowNode) }
+func TestSlowNode(t *testing.T) { drill.Bubble(t, testSlowNode) }
 
 func testSlowNode(t *testing.T) {
 	a, slow, quick := newEnd(t, 1), newEnd(t, 2), newEnd(t, 3)
@@ -245,7 +227,7 @@ func testSlowNode(t *testing.T) {
 }
 
 // TestDeadNode: what is sent while a node cannot be reached does not arrive later.
-func TestDeadNode(t *testing.T) { inBubble(t, testDeadNode) }
+func TestDeadNode(t *testing.T) { drill.Bubble(t, testDeadNode) }
 
 func testDeadNode(t *testing.T) {
 	a, b, l := pairOver(t, &link{pipes: true})
@@ -272,7 +254,7 @@ func testDeadNode(t *testing.T) {
 
 // TestSilentNodes: a stream whose other side says nothing is opened anew, and the filter of a node that says nothing is
 // forgotten.
-func TestSilentNodes(t *testing.T) { inBubble(t, testSilentNodes) }
+func TestSilentNodes(t *testing.T) { drill.Bubble(t, testSilentNodes) }
 
 func testSilentNodes(t *testing.T) {
 	a := newEnd(t, 1)
@@ -302,7 +284,7 @@ func TestInterest(t *testing.T) {
 	third := newEnd(t, 3)
 	l.connect(a, third)
 	event := func(channel, s string) []Message { return []Message{{Kind: Event, Channel: channel, Text: s}} }
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), drill.Patience)
 	defer cancel()
 	until(t, "a stream to b", func() bool { a.Send(text("hello")); return len(b.got()) > 0 })
 	b.Announce(Filter{Channels: []string{"ready"}})
@@ -341,7 +323,7 @@ func TestInterest(t *testing.T) {
 }
 
 // TestAnnouncedDoesNotWaitForEver: a node that confirms nothing.
-func TestAnnouncedDoesNotWaitForEver(t *testing.T) { inBubble(t, testAnnouncedDoesNotWaitForEver) }
+func TestAnnouncedDoesNotWaitForEver(t *testing.T) { drill.Bubble(t, testAnnouncedDoesNotWaitForEver) }
 
 func testAnnouncedDoesNotWaitForEver(t *testing.T) {
 	a := newEnd(t, 1)
@@ -368,7 +350,7 @@ func testAnnouncedDoesNotWaitForEver(t *testing.T) {
 }
 
 // TestNewStreamReplacesOld: the messages of a new stream come after those of the old one, which may wait in Deliver.
-func TestNewStreamReplacesOld(t *testing.T) { inBubble(t, testNewStreamReplacesOld) }
+func TestNewStreamReplacesOld(t *testing.T) { drill.Bubble(t, testNewStreamReplacesOld) }
 
 func testNewStreamReplacesOld(t *testing.T) {
 	b := newEnd(t, 2)

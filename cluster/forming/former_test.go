@@ -12,9 +12,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
+
+	"mayfly/test/drill"
 
 	"github.com/rs/zerolog"
 )
@@ -27,7 +28,7 @@ type group struct {
 	dirs    map[string]string
 	data    map[string]bool
 	logs    map[string]*safeBuffer
-	asked   map[string]*atomic.Bool // the node has called another one
+	asked   map[string]chan struct{} // closed when the node has called another one
 	mu      sync.Mutex
 }
 
@@ -50,7 +51,7 @@ func (s *safeBuffer) String() string {
 
 func newGroup(t *testing.T, names ...string) *group {
 	t.Helper()
-	g := &group{t: t, servers: map[string]*httptest.Server{}, formers: map[string]*Former{}, dirs: map[string]string{}, data: map[string]bool{}, logs: map[string]*safeBuffer{}, asked: map[string]*atomic.Bool{}}
+	g := &group{t: t, servers: map[string]*httptest.Server{}, formers: map[string]*Former{}, dirs: map[string]string{}, data: map[string]bool{}, logs: map[string]*safeBuffer{}, asked: map[string]chan struct{}{}}
 	for _, name := range names {
 		g.dirs[name] = t.TempDir()
 		g.logs[name] = &safeBuffer{}
@@ -82,11 +83,12 @@ func (g *group) addr(name string) string { return strings.TrimPrefix(g.servers[n
 // start starts a node.
 func (g *group) start(name string, change ...func(*Config)) *Former {
 	g.t.Helper()
-	asked := new(atomic.Bool)
+	asked := make(chan struct{})
+	called := sync.OnceFunc(func() { close(asked) })
 	config := Config{Dir: g.dirs[name], Name: name, Addr: g.addr(name), Client: name + ":6379", Peers: g.peers(), HasData: g.data[name],
 		Log: zerolog.New(g.logs[name])}
 	config.Call = func(ctx context.Context, addr, path string, request, answer any) error {
-		asked.Store(true)
+		called()
 		return callHTTP(ctx, addr, path, request, answer)
 	}
 	for _, c := range change {
@@ -135,7 +137,9 @@ func (g *group) formAll(names ...string) map[string]*Identity {
 		g.mu.Lock()
 		f, asked := g.formers[name], g.asked[name]
 		g.mu.Unlock()
+		formed := make(chan struct{})
 		wg.Go(func() {
+			defer close(formed)
 			identity, err := f.Form(ctx)
 			if err != nil {
 				g.t.Errorf("%s: %v", name, err)
@@ -144,8 +148,9 @@ func (g *group) formAll(names ...string) map[string]*Identity {
 			defer mu.Unlock()
 			got[name] = identity
 		})
-		for f.Identity() == nil && !asked.Load() && ctx.Err() == nil { // the next one begins later
-			time.Sleep(time.Millisecond)
+		select { // the next one begins later
+		case <-asked:
+		case <-formed:
 		}
 	}
 	wg.Wait()
@@ -288,16 +293,16 @@ func TestJoinRefused(t *testing.T) {
 	raft := &fixedMembership{leader: "a", members: a.Members, refuse: errors.New("b is not a member: CLUSTER ADD it first")}
 	g.formers["a"].Serve(raft)
 	g.start("b")
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
 	go func() {
-		for ctx.Err() == nil && !strings.Contains(g.logs["a"].String(), "b cannot join: b is not a member") {
-			time.Sleep(time.Millisecond)
-		}
-		cancel()
+		_, err := g.formers["b"].Form(ctx)
+		ended <- err
 	}()
-	if _, err := g.formers["b"].Form(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v; a logs %q", err, g.logs["a"].String())
+	drill.Await(t, "the refusal", func() bool { return strings.Contains(g.logs["a"].String(), "b cannot join: b is not a member") }, g.logs["a"].String)
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
 	}
 	raft.mu.Lock()
 	raft.refuse = nil

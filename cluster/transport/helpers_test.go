@@ -20,6 +20,8 @@ import (
 	"testing"
 	"time"
 
+	"mayfly/test/drill"
+
 	"github.com/rs/zerolog"
 	"go.etcd.io/raft/v3/raftpb"
 )
@@ -28,15 +30,7 @@ const testCluster = 0xc1
 
 func init() { attemptPause = 10 * time.Millisecond }
 
-// until waits until ok is true.
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not in time: %s", what)
-		}
-	}
-}
+var until = drill.Await
 
 // lines is a log that a test reads.
 type lines struct {

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"mayfly/test/drill"
 )
@@ -51,16 +50,14 @@ func Find(t testing.TB) (socket string) {
 		_ = server.Wait()
 		_ = os.RemoveAll(dir)
 	})
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) { // a process has no clock of ours
+	drill.Await(t, "redis-server", func() bool {
 		conn, err := net.Dial("unix", socket)
 		if err == nil {
 			_ = conn.Close()
-			return socket
 		}
-		if time.Now().After(end) {
-			t.Fatal("redis-server does not answer: ", err)
-		}
-	}
+		return err == nil
+	})
+	return socket
 }
 
 func missing(t testing.TB, why string) string {

@@ -6,7 +6,6 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,18 +34,22 @@ func peakHeap(f func()) int64 {
 	}
 	runtime.GC()
 	before := read()
-	var stop atomic.Bool
-	peak := make(chan int64)
+	stop, peak := make(chan struct{}), make(chan int64)
 	go func() {
-		most := int64(0)
-		for !stop.Load() {
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for most := int64(0); ; {
 			most = max(most, read())
-			time.Sleep(time.Millisecond)
+			select {
+			case <-tick.C:
+			case <-stop:
+				peak <- most
+				return
+			}
 		}
-		peak <- most
 	}()
 	f()
-	stop.Store(true)
+	close(stop)
 	return max(<-peak-before, 0)
 }
 

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/aof/aoftest"
@@ -325,11 +324,7 @@ func TestCommitsContinueDuringABackgroundFsync(t *testing.T) {
 	if j.synced.Load() != 0 {
 		t.Error("the fsync has not ended, but counts")
 	}
-	for began := time.Now(); !j.slow.Load(); time.Sleep(time.Millisecond) {
-		if time.Since(began) > 30*time.Second {
-			t.Fatal("the disk is slow, but does not count as slow")
-		}
-	}
+	drill.Await(t, "the disk to count as slow", j.slow.Load)
 	written := disk.Writes.Load()
 	done := make(chan error)
 	go func() { done <- j.Wait(j.Append(del("1:a"))) }()

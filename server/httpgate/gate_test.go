@@ -4,14 +4,11 @@ import (
 	"errors"
 	"net"
 	"testing"
+
+	"mayfly/test/drill"
 )
 
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var check = drill.Check
 
 // announcing is a listener that tells when it has accepted a connection.
 type announcing struct {

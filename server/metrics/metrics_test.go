@@ -9,18 +9,14 @@ import (
 
 	"mayfly/commands"
 	"mayfly/keyspace"
+	"mayfly/test/drill"
 
 	"github.com/rs/zerolog"
 )
 
 // The HTTP server is tested with a whole server in package server.
 
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var check = drill.Check
 
 // host has what INFO asks of a server.
 type host struct{ commands.Host }

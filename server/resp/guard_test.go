@@ -18,12 +18,7 @@ import (
 // testTimeout bounds work that takes milliseconds.
 const testTimeout = 30 * time.Second
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = drill.Check
 
 // wide are limits that no ordinary command meets.
 var wide = Limits{Bulk: 16 << 20, Command: 64 << 20}

@@ -81,16 +81,16 @@ func Listen(o Options, b Backend, log zerolog.Logger) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := newServer(httpgate.NewListener(ln, maxConns), o, b, usualTimes)
+	s := newServer(ln, o, b, usualTimes)
 	go s.serve(log)
 	return s, nil
 }
 
 func newServer(ln net.Listener, o Options, b Backend, t times) *Server {
-	s := &Server{options: o, backend: b, listener: ln, times: t, sessions: sessions{now: clock.Monotonic}}
+	s := &Server{options: o, backend: b, listener: httpgate.NewListener(ln, maxConns), times: t, sessions: sessions{now: clock.Monotonic}}
 	s.live.init(s)
 	if o.TLS != nil {
-		s.listener = tls.NewListener(ln, o.TLS)
+		s.listener = tls.NewListener(s.listener, o.TLS)
 	}
 	s.http = http.Server{
 		Handler: s.handler(), ConnContext: httpgate.WithConn, MaxHeaderBytes: maxHeader, ReadTimeout: t.read, IdleTimeout: t.idle,

@@ -14,21 +14,16 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
+
+	"mayfly/test/drill"
 
 	"github.com/rs/zerolog"
 )
 
-// testTimeout is how long a test waits for what should happen at once.
-const testTimeout = 30 * time.Second
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var check = drill.Check
 
 // The cookie holds for twelve hours, and for one password.
 func TestSessions(t *testing.T) {
@@ -110,34 +105,47 @@ type client struct {
 	closed <-chan struct{}
 }
 
-// awaitClosed waits, without reading, until the server has closed the connection.
-func (c client) awaitClosed(t *testing.T) {
+// inBubble runs a test with a server, whose time passes when all wait.
+func inBubble(t *testing.T, b Backend, test func(t *testing.T, dial func() client)) {
 	t.Helper()
-	select {
-	case <-c.closed:
-	case <-time.After(testTimeout):
-		t.Error("the connection does not end")
-	}
+	drill.Bubble(t, func(t *testing.T) {
+		l := &pipes{make(chan net.Conn), t.Context()}
+		s := newServer(l, Options{Address: "127.0.0.1:8379"}, b, usualTimes)
+		go s.serve(zerolog.Nop())
+		t.Cleanup(s.Close)
+		test(t, func() client {
+			near, far := net.Pipe()
+			t.Cleanup(func() { _ = near.Close() })
+			closed := make(chan struct{})
+			l.conns <- localConn{far, sync.OnceFunc(func() { close(closed) })}
+			return client{near, closed}
+		})
+	})
 }
 
-// impatient are the times of a server that waits for little. A busy machine does within them what takes no time.
-var impatient = times{read: time.Second, answer: time.Second, idle: time.Hour}
-
-// serve returns a way to connect to a server.
-func serve(t *testing.T, b Backend, waits times) (dial func() client) {
+// send sends a request and returns the answer. The body ends with the test.
+func (c client) send(t *testing.T, request string) *http.Response {
 	t.Helper()
-	l := &pipes{make(chan net.Conn), t.Context()}
-	s := newServer(l, Options{Address: "127.0.0.1:8379"}, b, waits)
-	go s.serve(zerolog.Nop())
-	t.Cleanup(s.Close)
-	return func() client {
-		near, far := net.Pipe()
-		check(t, near.SetDeadline(time.Now().Add(testTimeout)))
-		t.Cleanup(func() { _ = near.Close() })
-		closed := make(chan struct{})
-		l.conns <- localConn{far, sync.OnceFunc(func() { close(closed) })}
-		return client{near, closed}
-	}
+	_, err := io.WriteString(c, request)
+	check(t, err)
+	response, err := http.ReadResponse(bufio.NewReader(c), nil)
+	check(t, err)
+	return response
+}
+
+// Requests.
+const (
+	watch = "GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n"
+	begun = "POST /command HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\nContent-Type: application/json\r\nContent-Length: 8\r\n\r\n[\"PI"
+	ping  = begun + "NG\"]"
+)
+
+// answer returns the body of an answer.
+func text(t *testing.T, r *http.Response) string {
+	t.Helper()
+	body, err := io.ReadAll(r.Body)
+	check(t, err)
+	return strings.TrimSpace(string(body))
 }
 
 // localConn has addresses that net/http understands, and tells that it is closed.
@@ -153,58 +161,107 @@ func (c localConn) Close() error {
 
 func (c localConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
 
-// ends checks that the server ends a connection.
-func ends(t *testing.T, nc net.Conn) {
-	t.Helper()
-	if _, err := io.Copy(io.Discard, nc); err != nil {
-		t.Errorf("the connection does not end: %v", err)
-	}
-}
-
-// A client that sends its request slowly, or takes no answer, is cut off.
+// A client that sends its request slowly, takes no answer, or does not ask again, is cut off.
 func TestSlowClients(t *testing.T) {
-	t.Parallel()
-	dial := serve(t, fakeBackend{}, times{read: 20 * time.Millisecond, answer: 20 * time.Millisecond, idle: time.Hour})
-	for _, request := range []string{"GET / HTTP/1.1\r\nHo", "POST /command HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n[\"PI"} {
-		nc := dial()
-		_, _ = io.WriteString(nc, request) // it may be cut off before
-		ends(t, nc)
-	}
-	nc := dial()
-	_, _ = io.WriteString(nc, "GET /page.js HTTP/1.1\r\nHost: localhost\r\n\r\n") // likewise
-	nc.awaitClosed(t)
+	inBubble(t, fakeBackend{}, func(t *testing.T, dial func() client) {
+		for request, want := range map[string]time.Duration{
+			"GET / HTTP/1.1\r\nHo": usualTimes.read,
+			begun:                  usualTimes.read,
+			"GET /page.js HTTP/1.1\r\nHost: localhost\r\n\r\n": 2 * usualTimes.answer,
+		} {
+			start, nc := time.Now(), dial()
+			_, err := io.WriteString(nc, request)
+			check(t, err)
+			if !strings.HasPrefix(request, "GET /page.js") {
+				_, err = io.Copy(io.Discard, nc)
+				check(t, err)
+			}
+			if <-nc.closed; time.Since(start) != want {
+				t.Errorf("%.12q: the connection ends after %v, not %v", request, time.Since(start), want)
+			}
+		}
+		start, nc := time.Now(), dial()
+		text(t, nc.send(t, "GET /state HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+		if <-nc.closed; time.Since(start) != usualTimes.idle {
+			t.Errorf("an idle connection ends after %v", time.Since(start))
+		}
+	})
 }
 
 // A client that stops to read the stream is cut off. One that takes the samples gets more for ever.
 func TestSlowViewers(t *testing.T) {
-	t.Parallel()
-	dial := serve(t, fakeBackend{}, impatient)
-	for deadline := time.Now().Add(testTimeout); ; {
+	inBubble(t, fakeBackend{}, func(t *testing.T, dial func() client) {
 		nc := dial()
-		_, err := io.WriteString(nc, "GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n")
-		check(t, err)
 		const sample = "data: {\"error\":\"there is none\"}\n\n"
-		var got []byte
-		if response, err := http.ReadResponse(bufio.NewReader(nc), nil); err == nil {
-			got, _ = io.ReadAll(io.LimitReader(response.Body, 2*int64(len(sample))))
+		body := nc.send(t, watch).Body
+		for range 100 {
+			got := make([]byte, len(sample))
+			if _, err := io.ReadFull(body, got); err != nil || string(got) != sample {
+				t.Fatalf("a sample is %q: %v", got, err)
+			}
 		}
-		if string(got) == sample+sample {
-			nc.awaitClosed(t) // the client does not take the next one
-			return
+		start := time.Now()
+		if <-nc.closed; time.Since(start) != sampleInterval+usualTimes.answer { // the client does not take the next one
+			t.Errorf("it is cut off after %v", time.Since(start))
 		}
-		if !strings.HasPrefix(sample+sample, string(got)) || time.Now().After(deadline) {
-			t.Fatalf("the stream begins with %q", got) // on a busy machine it may end before, as for a slow client
-		}
-	}
+	})
 }
 
-// A connection that waits for its next request ends after a time of its own.
-func TestIdleClients(t *testing.T) {
-	t.Parallel()
-	nc := serve(t, fakeBackend{}, times{read: time.Hour, answer: time.Hour, idle: 100 * time.Millisecond})()
-	_, err := io.WriteString(nc, "GET /state HTTP/1.1\r\nHost: localhost\r\n\r\n")
-	check(t, err)
-	ends(t, nc)
+// Connections that wait keep out no other one; there are 32 at a time.
+func TestConnections(t *testing.T) {
+	pong := func(nc net.Conn) {
+		_, _ = nc.Read(make([]byte, 1<<10))
+		_, _ = io.WriteString(nc, "+PONG\r\n")
+		_ = nc.Close()
+	}
+	inBubble(t, fakeBackend{serve: pong}, func(t *testing.T, dial func() client) {
+		start := time.Now()
+		atOnce := func(what string) {
+			t.Helper()
+			if took := time.Since(start); took != 0 {
+				t.Errorf("%s takes %v", what, took)
+			}
+		}
+		for _, part := range []string{"GET / HTTP/1.1\r\nHo", begun} {
+			for range 100 {
+				_, err := io.WriteString(dial(), part)
+				check(t, err)
+			}
+			if got := text(t, dial().send(t, ping)); got != `{"reply":"PONG"}` {
+				t.Errorf("a command: %s", got)
+			}
+		}
+		waits := dial()
+		for range maxConns {
+			dial()
+		}
+		<-waits.closed
+		atOnce("to make room for the thirty-third connection")
+		var open []*http.Response
+		for range maxViewers {
+			r := dial().send(t, watch)
+			if r.StatusCode != http.StatusOK {
+				t.Fatalf("%d pages: %d", len(open), r.StatusCode)
+			}
+			open = append(open, r)
+		}
+		if r := dial().send(t, watch); r.StatusCode != http.StatusServiceUnavailable {
+			t.Errorf("the seventeenth page: %d", r.StatusCode)
+		}
+		for range 40 { // they take no place of a request under way
+			dial()
+		}
+		if got := text(t, dial().send(t, ping)); got != `{"reply":"PONG"}` {
+			t.Errorf("a command: %s", got)
+		}
+		atOnce("a command beside connections that wait")
+		lines := bufio.NewReader(open[0].Body)
+		for range 6 {
+			if line, err := lines.ReadString('\n'); err != nil {
+				t.Fatalf("a stream ends with %q: %v", line, err)
+			}
+		}
+	})
 }
 
 // The server knows who gives a password, so that it delays those who guess, and does not take them for clients that gave it.
@@ -232,87 +289,62 @@ func TestLoginIsOfItsAddress(t *testing.T) {
 
 // The stream ends when the protected mode comes to refuse its browser: the password has been removed.
 func TestLiveInProtectedMode(t *testing.T) {
-	t.Parallel()
 	var denies atomic.Bool
-	nc := serve(t, fakeBackend{denies: &denies}, usualTimes)()
-	_, err := io.WriteString(nc, "GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n")
-	check(t, err)
-	response, err := http.ReadResponse(bufio.NewReader(nc), nil)
-	check(t, err)
-	stream := bufio.NewReader(response.Body)
-	if line, err := stream.ReadString(':'); line != "data:" {
-		t.Fatalf("the stream begins with %q: %v", line, err)
-	}
-	denies.Store(true)
-	if text, _ := io.ReadAll(stream); strings.Contains(string(text), "data:") {
-		t.Errorf("the stream goes on: %s", text)
-	}
+	inBubble(t, fakeBackend{denies: &denies}, func(t *testing.T, dial func() client) {
+		stream := bufio.NewReader(dial().send(t, watch).Body)
+		if line, err := stream.ReadString(':'); line != "data:" {
+			t.Fatalf("the stream begins with %q: %v", line, err)
+		}
+		denies.Store(true)
+		if text, _ := io.ReadAll(stream); strings.Contains(string(text), "data:") {
+			t.Errorf("the stream goes on: %s", text)
+		}
+	})
 }
 
-// A command that takes too long answers, and so does one whose connection ends.
-func TestSlowCommands(t *testing.T) {
-	t.Parallel()
+// A command that takes too long answers, and so do one whose connection ends, and one whose reply is not read to its end.
+func TestCommandsThatFail(t *testing.T) {
 	for want, tt := range map[string]struct {
-		waits   times
+		takes   time.Duration
 		backend func(net.Conn)
 	}{
-		`{"error":"ERR the command takes too long for the page: use redis-cli"}`: {impatient, func(nc net.Conn) { _, _ = io.Copy(io.Discard, nc) }},
-		`{"error":"ERR the server has ended the connection"}`:                    {usualTimes, func(nc net.Conn) { _, _ = nc.Read(make([]byte, 1)); _ = nc.Close() }},
+		"the command takes too long for the page: use redis-cli": {usualTimes.answer, func(nc net.Conn) { _, _ = io.Copy(io.Discard, nc) }},
+		"the server has ended the connection":                    {0, func(nc net.Conn) { _, _ = nc.Read(make([]byte, 1)); _ = nc.Close() }},
+		"the reply is longer than 1048576 bytes: ask for less, or use redis-cli": {0, func(nc net.Conn) {
+			_, _ = nc.Read(make([]byte, 1<<10))
+			total, part := 0, make([]byte, 1<<16)
+			_, err := io.WriteString(nc, "$16777216\r\n")
+			for ; err == nil && total < 16<<20; total += len(part) {
+				_, err = nc.Write(part)
+			}
+			if total > 2<<20 {
+				t.Errorf("the page has read %d bytes", total)
+			}
+		}},
 	} {
-		nc := serve(t, fakeBackend{serve: tt.backend}, tt.waits)()
-		_, err := io.WriteString(nc, "POST /command HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\nContent-Type: application/json\r\nContent-Length: 8\r\n\r\n[\"PING\"]")
-		check(t, err)
-		response, err := http.ReadResponse(bufio.NewReader(nc), nil)
-		check(t, err)
-		if text, _ := io.ReadAll(response.Body); strings.TrimSpace(string(text)) != want {
-			t.Errorf("%s, not %s", text, want)
-		}
-	}
-}
-
-// A reply that is too long is not read to its end.
-func TestLongReply(t *testing.T) {
-	t.Parallel()
-	read := make(chan int, 1)
-	nc := serve(t, fakeBackend{serve: func(nc net.Conn) {
-		_, _ = nc.Read(make([]byte, 1<<10))
-		total, part := 0, make([]byte, 1<<16)
-		_, err := io.WriteString(nc, "$16777216\r\n")
-		for ; err == nil && total < 16<<20; total += len(part) {
-			_, err = nc.Write(part)
-		}
-		read <- total
-	}}, usualTimes)()
-	_, err := io.WriteString(nc, "POST /command HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\nContent-Type: application/json\r\nContent-Length: 8\r\n\r\n[\"PING\"]")
-	check(t, err)
-	response, err := http.ReadResponse(bufio.NewReader(nc), nil)
-	check(t, err)
-	if text, _ := io.ReadAll(response.Body); !strings.Contains(string(text), "longer than 1048576 bytes") {
-		t.Errorf("the answer is %.200s", text)
-	}
-	if n := <-read; n > 2<<20 {
-		t.Errorf("the page has read %d bytes", n)
+		t.Run(want, func(t *testing.T) {
+			inBubble(t, fakeBackend{serve: tt.backend}, func(t *testing.T, dial func() client) {
+				start := time.Now()
+				if got := text(t, dial().send(t, ping)); got != `{"error":"ERR `+want+`"}` || time.Since(start) != tt.takes {
+					t.Errorf("%s, after %v", got, time.Since(start))
+				}
+			})
+		})
 	}
 }
 
 // A browser that leaves ends its command.
 func TestAbandonedCommand(t *testing.T) {
-	t.Parallel()
-	ended := make(chan struct{})
-	l := &pipes{make(chan net.Conn), t.Context()}
-	s := newServer(l, Options{Address: "127.0.0.1:8379"}, fakeBackend{serve: func(nc net.Conn) { _, _ = io.Copy(io.Discard, nc); close(ended) }}, usualTimes)
-	go s.serve(zerolog.Nop())
-	t.Cleanup(s.Close)
-	near, far := net.Pipe()
-	l.conns <- localConn{far, func() {}}
-	_, err := io.WriteString(near, "POST /command HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\nContent-Type: application/json\r\nContent-Length: 8\r\n\r\n[\"PING\"]")
-	check(t, err)
-	check(t, near.Close())
-	select {
-	case <-ended:
-	case <-time.After(2 * testTimeout / 3): // less than usualTimes.answer, which would end it too
-		t.Error("the command goes on")
-	}
+	ended := false
+	inBubble(t, fakeBackend{serve: func(nc net.Conn) { _, _ = io.Copy(io.Discard, nc); ended = true }}, func(t *testing.T, dial func() client) {
+		nc := dial()
+		_, err := io.WriteString(nc, ping)
+		check(t, err)
+		check(t, nc.Close())
+		if synctest.Wait(); !ended {
+			t.Error("the command goes on")
+		}
+	})
 }
 
 // FuzzWords compares parseWords with encoding/json: it refuses what that would change, and takes all else.

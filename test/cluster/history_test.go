@@ -176,6 +176,8 @@ func (h *history) work(client int) {
 		return -1
 	}
 	at := r.IntN(len(clients))
+	pace := time.NewTicker(h.pace)
+	defer pace.Stop()
 	for !h.stopped.Load() && !h.T.Failed() {
 		op := historyOp{group: h.group(r)}
 		switch n := r.IntN(20); {
@@ -217,7 +219,7 @@ func (h *history) work(client int) {
 		if err != nil {
 			at = r.IntN(len(clients))
 		}
-		time.Sleep(h.pace)
+		<-pace.C
 	}
 }
 
@@ -316,6 +318,8 @@ func (h *history) readStale(client int, n *harness.Node) {
 	r := rand.New(rand.NewPCG(h.seed, uint64(1000+client)))
 	c := n.Connect()
 	defer c.Close()
+	pace := time.NewTicker(h.pace)
+	defer pace.Stop()
 	for !h.stopped.Load() && !h.T.Failed() {
 		conn := c.Conn()
 		seen := make(map[string]int)
@@ -337,13 +341,13 @@ func (h *history) readStale(client int, n *harness.Node) {
 			h.mu.Lock()
 			h.stale++
 			h.mu.Unlock()
-			time.Sleep(h.pace)
+			<-pace.C
 		}
 		if err != nil && !harness.Temporary(err) {
 			h.T.Errorf("node %s: a stale read: %v", n.Name, err)
 		}
 		_ = conn.Close()
-		time.Sleep(10 * time.Millisecond)
+		<-pace.C
 	}
 }
 

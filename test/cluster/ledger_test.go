@@ -107,10 +107,16 @@ func (l *clusterLedger) over() bool { return l.stopped.Load() || l.T.Failed() }
 
 // work lets a worker write at the leader, and find the next one after an error.
 func (l *clusterLedger) work(number int, w ledgerWorker) {
+	interval := max(l.pace, 1)
+	if _, ok := w.(*ledgerDeaths); ok {
+		interval = max(l.pace, 10*time.Millisecond) // no flood: reading the log takes its time
+	}
+	pace := time.NewTicker(interval)
+	defer pace.Stop()
 	for !l.over() {
+		<-pace.C
 		leader := l.leading()
 		if leader == nil {
-			time.Sleep(10 * time.Millisecond)
 			continue
 		}
 		o := leader.Options(leader.ClientAddr)
@@ -122,7 +128,7 @@ func (l *clusterLedger) work(number int, w ledgerWorker) {
 				l.mu.Lock()
 				l.steps[number]++
 				l.mu.Unlock()
-				time.Sleep(l.pace)
+				<-pace.C
 			}
 		}
 		_ = c.Close()
@@ -263,11 +269,7 @@ func (l *clusterLedger) compare() {
 		return len(differences) == 0
 	}
 	// Followers are in the past: what has just died lives there for a moment.
-	for deadline := time.Now().Add(harness.Patience); !equal(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) || l.T.Failed() {
-			l.T.Fatalf("nodes differ:\n%s", strings.Join(differences, "\n"))
-		}
-	}
+	harness.WaitFor(l.T, "equal nodes", func() bool { return equal() || l.T.Failed() }, func() string { return strings.Join(differences, "\n") })
 }
 
 // differ returns the first difference of two lists, empty if there is none.
@@ -421,7 +423,6 @@ func (w *ledgerDeaths) Step(c *redis.Client) (failure error) {
 			w.t.Errorf("%v is refused: %v", replies[i+1].Args(), err)
 		}
 	}
-	time.Sleep(10 * time.Millisecond) // no flood: reading the log takes its time
 	return failure
 }
 
@@ -449,25 +450,27 @@ func (w *ledgerDeaths) entries(c interface {
 // judge waits until all that was acknowledged is dead and logged, and compares the log with the ledger.
 func (w *ledgerDeaths) judge(c *redis.Client) error {
 	w.t.Helper()
-	for deadline := time.Now().Add(harness.Patience); ; time.Sleep(20 * time.Millisecond) {
+	var failure error
+	judged, missing, living, fault := 0, 0, int64(0), ""
+	harness.WaitFor(w.t, "all deaths", func() bool {
 		list, err := w.entries(c)
-		if err != nil {
-			return err
+		if err == nil {
+			missing, fault = w.compare(list)
+			living, err = c.Do(w.ctx, "DOC.COUNT", ledger.DyingName).Int64()
 		}
-		missing, fault := w.compare(list)
-		living, err := c.Do(w.ctx, "DOC.COUNT", ledger.DyingName).Int64()
-		if err != nil {
-			return err
+		if failure = err; err != nil {
+			return true
 		}
-		if missing+int(living) > 0 && time.Now().Before(deadline) {
-			continue
-		}
-		w.judged += len(list)
-		if missing > 0 || fault != "" {
-			w.t.Errorf("of %d deaths %d are missing%s", len(w.sent), missing, fault)
-		}
-		return nil
+		judged = len(list)
+		return missing+int(living) == 0
+	}, func() string {
+		return fmt.Sprintf("of %d deaths %d are missing, and %d items live%s", len(w.sent), missing, living, fault)
+	})
+	w.judged += judged
+	if failure == nil && fault != "" {
+		w.t.Errorf("the log of deaths is wrong%s", fault)
 	}
+	return failure
 }
 
 // compare returns how many acknowledged items are not in the log, and what else is wrong with it.

@@ -32,6 +32,8 @@ func startUnchanged(c *harness.Cluster) *unchanged {
 			client := c.ClusterClient()
 			defer client.Close()
 			key := fmt.Sprint("unchanged-", i)
+			pace := time.NewTicker(drill.Pick[time.Duration](20, 20, 2) * time.Millisecond)
+			defer pace.Stop()
 			for n := 1; !u.stopped.Load(); n++ {
 				began := time.Now()
 				err := client.Set(c.T.Context(), key, n, 0).Err()
@@ -48,7 +50,7 @@ func startUnchanged(c *harness.Cluster) *unchanged {
 					u.fails = append(u.fails, err)
 				}
 				u.mu.Unlock()
-				time.Sleep(drill.Pick[time.Duration](20, 20, 2) * time.Millisecond)
+				<-pace.C
 			}
 		})
 	}

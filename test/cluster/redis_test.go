@@ -201,13 +201,10 @@ func compareShapes(t *testing.T, real, ours *shaped, command, places string, dif
 				}
 				return text
 			}
-			want, got := shape(real), shape(ours)
-			for end := time.Now().Add(5 * time.Second); got != want && time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
-				want, got = shape(real), shape(ours) // a replica may still connect
-			}
-			if got != want {
-				t.Errorf("%s at the %s, RESP%d: got\n%s\nRedis:\n%s", command, map[rune]string{'m': "master", 'r': "replica"}[place], proto, got, want)
-			}
+			want, got := "", ""
+			same := func() bool { want, got = shape(real), shape(ours); return got == want } // a replica may still connect
+			harness.WaitFor(t, fmt.Sprintf("the reply of Redis to %s at the %s, RESP%d", command, map[rune]string{'m': "master", 'r': "replica"}[place], proto), same,
+				func() string { return fmt.Sprintf("got\n%s\nRedis:\n%s", got, want) })
 		}
 	}
 }
@@ -334,16 +331,13 @@ func startReal(t *testing.T, port string, args ...string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	for end := time.Now().Add(harness.Patience); ; time.Sleep(10 * time.Millisecond) {
+	harness.WaitFor(t, "redis-server", func() bool {
 		conn, err := net.Dial("tcp", "127.0.0.1:"+port)
 		if err == nil {
 			conn.Close()
-			return
 		}
-		if time.Now().After(end) {
-			t.Fatalf("redis-server does not answer: %v\n%s", err, harness.LastLines(said.String(), 20))
-		}
-	}
+		return err == nil
+	}, func() string { return harness.LastLines(said.String(), 20) })
 }
 
 // startRealCluster starts a Redis Cluster of one master and two replicas.
@@ -358,12 +352,8 @@ func startRealCluster(t *testing.T) *shaped {
 	addr := func(i int) string { return "127.0.0.1:" + ports[i] }
 	ok := func(i int, command string) {
 		t.Helper()
-		var r *rawReply
-		for end := time.Now().Add(harness.Patience); r == nil || r.text != "OK"; time.Sleep(50 * time.Millisecond) {
-			if r = askRaw(t, addr(i), 2, command); time.Now().After(end) {
-				t.Fatalf("%s: %s", command, r.text)
-			}
-		}
+		said := ""
+		harness.WaitFor(t, command, func() bool { said = askRaw(t, addr(i), 2, command).text; return said == "OK" }, func() string { return said })
 	}
 	ok(0, "CLUSTER ADDSLOTSRANGE 0 16383")
 	for i := 1; i < 3; i++ {
@@ -390,11 +380,7 @@ func startRealCluster(t *testing.T) *shaped {
 		}
 		return true
 	}
-	for end := time.Now().Add(harness.Patience); !settled(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("the Redis Cluster does not settle:\n%s", askRaw(t, addr(0), 2, "CLUSTER NODES").text)
-		}
-	}
+	harness.WaitFor(t, "the Redis Cluster to settle", settled, func() string { return askRaw(t, addr(0), 2, "CLUSTER NODES").text })
 	return s
 }
 
@@ -415,15 +401,12 @@ func startRealSentinels(t *testing.T) *shaped {
 		sentinels = append(sentinels, port)
 	}
 	addr := "127.0.0.1:" + sentinels[0]
-	settled := func() bool {
-		r := askRaw(t, addr, 2, "SENTINEL MASTER mymaster").shape("")
-		return len(askRaw(t, addr, 2, "SENTINEL SENTINELS mymaster").elems) == 2 && len(askRaw(t, addr, 2, "SENTINEL REPLICAS mymaster").elems) == 2 &&
-			!strings.Contains(r, "down,") && askRaw(t, addr, 2, "SENTINEL CKQUORUM mymaster").kind == '+'
+	view := func() string { return askRaw(t, addr, 2, "SENTINEL MASTER mymaster").shape("") }
+	for _, others := range []string{"REPLICAS", "SENTINELS"} {
+		harness.WaitFor(t, "two "+others, func() bool { return len(askRaw(t, addr, 2, "SENTINEL "+others+" mymaster").elems) == 2 }, view)
 	}
-	for end := time.Now().Add(2 * harness.Patience); !settled(); time.Sleep(100 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("the Sentinels do not settle:\n%s", askRaw(t, addr, 2, "SENTINEL MASTER mymaster").shape(""))
-		}
-	}
+	harness.WaitFor(t, "the Sentinels to settle", func() bool {
+		return !strings.Contains(view(), "down,") && askRaw(t, addr, 2, "SENTINEL CKQUORUM mymaster").kind == '+'
+	}, view)
 	return &shaped{master: addr, replica: addr, masterAddr: "127.0.0.1:" + master}
 }

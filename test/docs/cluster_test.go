@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"mayfly/test/drill"
 	"mayfly/test/harness"
@@ -47,16 +46,17 @@ func (x *clusterExample) start(line string) {
 // ask runs a line with redis-cli until the cluster is ready to answer it.
 func (x *clusterExample) ask(line string) string {
 	notReady := regexp.MustCompile(`^(CLUSTERDOWN|LOADING|Could not connect|Error: |ERR CLUSTER .* failed: .*(loading|majority|vote))`)
-	for end := time.Now().Add(harness.Patience); ; time.Sleep(100 * time.Millisecond) {
+	got := ""
+	harness.WaitFor(x.t, line, func() bool {
 		ctx, cancel := context.WithTimeout(x.t.Context(), harness.Patience)
+		defer cancel()
 		cmd := exec.CommandContext(ctx, "bash", "-c", "exec "+x.here(line))
 		cmd.Dir = x.dir
 		out, _ := cmd.CombinedOutput() // what it says is judged
-		cancel()
-		if got := strings.TrimSpace(string(out)); !notReady.MatchString(got) || time.Now().After(end) {
-			return got
-		}
-	}
+		got = strings.TrimSpace(string(out))
+		return !notReady.MatchString(got)
+	}, func() string { return got })
+	return got
 }
 
 // TestDocsCluster plays docs/cluster.md from top to bottom: it starts the nodes on loopback addresses, asks them what

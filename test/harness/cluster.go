@@ -317,11 +317,7 @@ func (c *Cluster) Leader() (leader *Node) {
 // Await waits for a condition and ends the test if it does not come.
 func (c *Cluster) Await(what string, done func() bool) {
 	c.T.Helper()
-	for deadline := time.Now().Add(Patience); !done(); time.Sleep(30 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			c.T.Fatalf("waited in vain for %s\n%s", what, c.Describe())
-		}
-	}
+	drill.Await(c.T, what, done, c.Describe)
 }
 
 // Describe returns what the nodes say of themselves.
@@ -451,11 +447,7 @@ func (c *Cluster) Settle() {
 		all.Wait()
 		return !slices.Contains(sums, "") && len(slices.Compact(sums)) == 1
 	}
-	for deadline := time.Now().Add(Patience); !equal(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			c.T.Fatalf("the nodes do not become equal:\n%s\n%s", strings.Join(digests, "\n"), c.Describe())
-		}
-	}
+	drill.Await(c.T, "the nodes to become equal", equal, func() string { return strings.Join(digests, "\n") }, c.Describe)
 }
 
 // Temporary reports whether an error is one that a client of a cluster answers with another attempt: there is no leader, it

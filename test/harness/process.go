@@ -24,18 +24,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// WaitFor waits until what is described has come about.
-func WaitFor(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(Patience); !done(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
-}
+// WaitFor waits for another process.
+var WaitFor = drill.Await
 
 // Patience is how long anything that a process of ours should do may take on a busy machine.
-const Patience = 30 * time.Second
+const Patience = drill.Patience
 
 var Binary string // path of mayfly, built once for all tests
 
