@@ -404,21 +404,31 @@ func (n *Node) handOver(ctx context.Context, inc *incarnation, name string) erro
 	session := s.Session
 	drained := make(chan struct{})
 	inc.applier.push(task{drain: drained})
-	select {
-	case <-drained:
-	case <-inc.stop:
-		return errRestarting
+	var err error
+	for waits := true; waits && err == nil; {
+		select {
+		case <-drained:
+			waits = false
+		case <-inc.stop:
+			return errRestarting
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-time.After(roomPeriod):
+			waits = inc.rep.leads(session) // if the disk hangs, watchRoom ends the session
+		}
 	}
-	for waited := time.Duration(0); inc.ks.Unsettled() && inc.ks.Unsaved() == nil && waited < drainPatience; waited += drainPause {
+	for waited := time.Duration(0); err == nil && inc.ks.Unsettled() && inc.ks.Unsaved() == nil && waited < drainPatience; waited += drainPause {
 		if !inc.pause(drainPause) {
 			return errRestarting
 		}
 	}
-	err := inc.loop.call(func() error {
-		err := inc.loop.core.Transfer(to, clock.Monotonic())
-		inc.loop.publish()
-		return err
-	})
+	if err == nil && inc.rep.leads(session) {
+		err = inc.loop.call(func() error {
+			err := inc.loop.core.Transfer(to, clock.Monotonic())
+			inc.loop.publish()
+			return err
+		})
+	}
 	if err == nil {
 		waiting, cancel := context.WithTimeout(ctx, 2*n.options.NodeTimeout)
 		defer cancel()

@@ -31,13 +31,18 @@ const (
 	roomPause  = time.Second            // after a round in which no other node had room
 	askTime    = 300 * time.Millisecond // for one answer
 	leastRoom  = 32 << 20               // bytes, of two segments of the raft log
+
+	overdueTimeouts = 3 // a disk hangs if it takes longer than so many election timeouts
 )
 
 // full reports whether this node cannot write what a leader writes.
 func (inc *incarnation) full() bool { return inc.failing.Load() || inc.hangs() || inc.ks.DiskFull() }
 
-// hangs reports whether the disk with the raft log hangs.
-func (inc *incarnation) hangs() bool { return inc.loop.saver.hangs(inc.node.options.NodeTimeout) }
+// hangs reports whether a write hangs that replies or the applied position wait for: to the raft log, or to the local journal.
+func (inc *incarnation) hangs() bool {
+	longest := overdueTimeouts * inc.node.options.NodeTimeout
+	return inc.loop.saver.step.Hangs(clock.Monotonic(), longest) || inc.ks.Hangs(longest)
+}
 
 // answerRoom says whether this node could lead.
 func (n *Node) answerRoom(w http.ResponseWriter, _ *http.Request) {

@@ -3,11 +3,10 @@ package cluster
 import (
 	"fmt"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"mayfly/cluster/core"
 	"mayfly/expiry/clock"
+	"mayfly/vfs"
 
 	"go.etcd.io/raft/v3/raftpb"
 )
@@ -36,20 +35,7 @@ type saver struct {
 	queue   []savings
 	arrived chan struct{} // has room for one; something was added to the queue
 
-	began atomic.Int64 // when the step under way began, in ns as clock.Monotonic says; 0: none is
-	bytes atomic.Int64 // of its entries
-}
-
-// A disk hangs if a step takes longer than some election timeouts, and than a very slow disk takes for its bytes.
-const (
-	overdueTimeouts = 3
-	slowestDisk     = 4 << 20 // bytes a second
-)
-
-// hangs reports whether the disk hangs. Safe for concurrent use.
-func (s *saver) hangs(timeout time.Duration) bool {
-	began := time.Duration(s.began.Load())
-	return began != 0 && clock.Monotonic()-began > overdueTimeouts*timeout+time.Duration(s.bytes.Load())*time.Second/slowestDisk
+	step vfs.Step // under way
 }
 
 // savings is a step of the saver: a Save, or a cut of the log.
@@ -84,10 +70,9 @@ func (s *saver) run() {
 				return
 			default:
 			}
-			s.bytes.Store(int64(step.size()))
-			s.began.Store(int64(clock.Monotonic()))
+			s.step.Begin(clock.Monotonic(), int64(step.size()))
 			err := s.do(step)
-			s.began.Store(0)
+			s.step.End()
 			if err != nil {
 				s.fail(err)
 				return

@@ -6,10 +6,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"mayfly/cluster/core"
 	"mayfly/test/drill"
+	"mayfly/vfs"
+	"mayfly/vfs/vfstest"
 
 	"go.etcd.io/raft/v3/raftpb"
 )
@@ -162,38 +165,71 @@ func (l *listLog) Compact(durable uint64, _ *raftpb.ConfState) error {
 	return nil
 }
 
-// TestHangingDisk: a leader whose disk hangs keeps sending heartbeats. It passes the lead on, and takes part again later.
+// TestHangingDisk: a leader whose disk hangs keeps sending heartbeats, whether only its raft log waits for the disk or only its local
+// journal. It says that it hangs, passes the lead on, answers those who ask it to, and takes part again later.
 func TestHangingDisk(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()
-	c := newTrio(t, "a", "b", "c")
-	var logs sync.Map // the last of each node
-	for name, n := range c.nodes {
-		n.opt.wrapLog = func(log raftLog) raftLog {
-			stalling := newStallingLog(log)
-			logs.Store(name, stalling)
-			return stalling
-		}
-	}
-	c.startAll()
-	c.mustPut("before", "1")
-	c.converge()
-	old := c.leader()
-	value, _ := logs.Load(old.name)
-	goOn := sync.OnceFunc(value.(*stallingLog).stall())
-	t.Cleanup(goOn)
-	hanging := make(chan error, 1)
-	go func() { hanging <- old.put("hanging", "2") }()
-	c.eventually("another node leads and writes", func() bool {
-		for _, n := range c.nodes {
-			if n != old && n.View().Leads() && n.put("other", "3") == nil {
-				return true
+	for _, what := range []string{"raft log", "journal"} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			c := newTrio(t, "a", "b", "c")
+			var logs sync.Map // the last raft log of each node
+			for name, n := range c.nodes {
+				n.opt.wrapLog = func(log raftLog) raftLog {
+					stalling := newStallingLog(log)
+					logs.Store(name, stalling)
+					return stalling
+				}
 			}
-		}
-		return false
-	})
-	goOn()
-	<-hanging // its fate is open
-	c.allHave("other", "3")
-	c.converge()
+			var hangs atomic.Pointer[string] // the folder of the node whose journal waits
+			began, ended := make(chan struct{}), make(chan struct{})
+			begin := sync.OnceFunc(func() { close(began) })
+			c.fs = &vfstest.Faulty{FS: vfs.OS, NoSync: true, OnWrite: func(f vfs.File, _ []byte, _ int64) error {
+				if dir := hangs.Load(); dir != nil && strings.HasPrefix(f.Name(), *dir) {
+					begin()
+					<-ended
+				}
+				return nil
+			}}
+			c.startAll()
+			c.mustPut("before", "1")
+			c.converge()
+			old := c.leader()
+			goOn := func() { close(ended) }
+			if what == "raft log" {
+				value, _ := logs.Load(old.name)
+				goOn = value.(*stallingLog).stall()
+				begin()
+			} else {
+				hangs.Store(&old.dir)
+			}
+			goOn = sync.OnceFunc(goOn)
+			t.Cleanup(goOn)
+			hanging := make(chan error, 1)
+			go func() { hanging <- old.put("hanging", "2") }()
+			asked := make(chan error, 1)
+			go func() {
+				<-began
+				asked <- old.Transfer(t.Context(), "")
+			}()
+			c.eventually("it says that its disk hangs", func() bool { return strings.Contains(old.View().Cause, "hangs") })
+			c.eventually("another node leads and writes", func() bool {
+				for _, n := range c.nodes {
+					if n != old && n.View().Leads() && n.put("other", "3") == nil {
+						return true
+					}
+				}
+				return false
+			})
+			if err := receive(t, asked); err != nil && what == "journal" { // where it comes after the hang has begun
+				t.Errorf("CLUSTER TRANSFER: %v", err)
+			}
+			goOn()
+			<-hanging // its fate is open
+			c.allHave("other", "3")
+			c.converge()
+			c.eventually("all is well", func() bool { return old.View().Cause == "" })
+		})
+	}
 }

@@ -146,6 +146,9 @@ func (inc *incarnation) describe(v *topology.View) {
 	case leader == inc.identity.ID || leader == 0: // it begins to lead, or knows no leader
 		v.Role, leader = topology.Candidate, 0
 	}
+	if v.Cause == "" && inc.hangs() {
+		v.Cause = "a write to the disk hangs"
+	}
 	for _, m := range s.State.Members {
 		member := topology.Member{Name: m.Name, ID: m.ID, Addr: m.Addr, Client: m.Client, Voter: s.State.Voter(m.ID),
 			Leader: m.ID == leader, Self: m.ID == inc.identity.ID}

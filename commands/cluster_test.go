@@ -733,6 +733,21 @@ func TestCommitFailures(t *testing.T) {
 	}
 }
 
+// A node that leads, but cannot do what a leader does, is no healthy one: its state says so.
+func TestClusterStateTellsTheCause(t *testing.T) {
+	t.Parallel()
+	for cause, state := range map[string]string{"": "cluster_state:ok\r\n", "a write to the disk hangs": "cluster_state:fail\r\n"} {
+		v := leads()
+		v.Cause = cause
+		w, _ := newClusterHarness(t, v)
+		for _, command := range [][]string{{"CLUSTER", "INFO"}, {"INFO", "cluster"}} {
+			if got := w.do(0, command...).Str; !strings.Contains(got, state) {
+				t.Errorf("cause %q: %q has no %q", cause, got, state)
+			}
+		}
+	}
+}
+
 // TestClusterChanges: the commands that change the cluster reach it, with their arguments.
 func TestClusterChanges(t *testing.T) {
 	t.Parallel()

@@ -167,9 +167,9 @@ func runClusterLinks(_ *Context, v *topology.View) Reply {
 	return Array(links...)
 }
 
-// clusterState is ok if the node serves what a leader serves, or knows one that does; else fail.
+// clusterState is ok if the node serves what a leader serves, or knows one that does, and nothing is wrong with it; else fail.
 func clusterState(v *topology.View) string {
-	if v.Quorum && v.Leader != nil && v.Role.Open() {
+	if v.Quorum && v.Leader != nil && v.Role.Open() && v.Cause == "" {
 		return "ok"
 	}
 	return "fail"

@@ -11,11 +11,16 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"mayfly/commands"
 	"mayfly/keyspace"
 	"mayfly/server/config"
+	"mayfly/test/drill"
+	"mayfly/vfs"
+	"mayfly/vfs/vfstest"
 
 	"github.com/rs/zerolog"
 )
@@ -38,6 +43,12 @@ func get(t *testing.T, s *Server, path string) (status int, body string) {
 // observed makes a server with metrics, and a page on a host if one is named. Its engine is still loading.
 func observed(t *testing.T, page string, options ...string) (*Server, *commands.Engine) {
 	t.Helper()
+	return observedOn(t, vfs.OS, page, options...)
+}
+
+// observedOn is observed with the data on a disk.
+func observedOn(t *testing.T, disk vfs.FS, page string, options ...string) (*Server, *commands.Engine) {
+	t.Helper()
 	s := newServerWith(t, func(s *config.Settings) {
 		s.MetricsAddr = "127.0.0.1:0"
 		if page != "" {
@@ -46,7 +57,7 @@ func observed(t *testing.T, page string, options ...string) (*Server, *commands.
 	}, append(options, "--bind", ownHost(t), "--port", strconv.Itoa(port))...)
 	must(t, s.Listen())
 	e := &commands.Engine{Host: s, Log: zerolog.Nop()}
-	ks, err := keyspace.Open(keyspace.Options{Dir: s.Settings().Dir, Partitions: 4, OnDeath: e.Broker.OnDeath})
+	ks, err := keyspace.Open(keyspace.Options{FS: disk, Dir: s.Settings().Dir, Partitions: 4, OnDeath: e.Broker.OnDeath})
 	must(t, err)
 	e.SetKeyspace(ks)
 	t.Cleanup(func() { must(t, ks.Close()) })
@@ -111,6 +122,39 @@ func TestHealthOfADamagedFolder(t *testing.T) {
 	must(t, e.Keyspace().Scrubber().Scrub(nil))
 	if status, body := get(t, s, "/healthz"); status != 200 || body != "ok\n" {
 		t.Errorf("after the repair: %d %s", status, body)
+	}
+}
+
+// A disk that hangs is told, as long as it does.
+func TestHealthOfADiskThatHangs(t *testing.T) {
+	drill.Slow(t) // it waits until the disk counts as one that hangs
+	t.Parallel()
+	var hangs atomic.Bool
+	goOn := make(chan struct{})
+	disk := vfstest.New()
+	disk.OnWrite = func(vfs.File, []byte, int64) error {
+		if hangs.Load() {
+			<-goOn
+		}
+		return nil
+	}
+	s, e := observedOn(t, disk, "")
+	s.Start(e)
+	end := sync.OnceFunc(func() { close(goOn) })
+	t.Cleanup(end)
+	hangs.Store(true)
+	c := dial(t, strings.TrimPrefix(s.Addresses()[0], "tcp "))
+	c.send("SET k v\r\n")
+	health := func() string {
+		status, body := get(t, s, "/healthz")
+		return fmt.Sprint(status, " ", body)
+	}
+	eventually(t, "it tells", func() bool { return health() == "503 a write to the disk hangs\n" })
+	hangs.Store(false)
+	end()
+	c.expect("+OK\r\n")
+	if got := health(); got != "200 ok\n" {
+		t.Errorf("when the disk goes on: %s", got)
 	}
 }
 

@@ -73,7 +73,7 @@ type View struct {
 
 	NoHeir bool   // the disk of this node is full, and no other node could lead instead
 	Quorum bool   // this node reaches a majority, or hears from a leader
-	Cause  string // why the keyspace is not served; empty if it is
+	Cause  string // why the keyspace is not served, or not as it should be; empty if all is well
 
 	Timeout  time.Duration // cluster-node-timeout: without a word of the leader for this time the others elect a new one
 	Moment   int64         // ms; the time of what this node has applied

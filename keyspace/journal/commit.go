@@ -197,7 +197,10 @@ func (j *Journal) commitTo(lsn LSN, until time.Duration) error {
 		start := clock.Monotonic()
 		err := j.replicate(b, moment, until)
 		if err == nil {
+			// It may wait for an fsync of all that is written.
+			j.step.Begin(clock.Monotonic(), j.end.Load()-j.onDisk.Load()+b.commands.Size())
 			err = j.writeMakingRoom(b)
+			j.step.End()
 		}
 		if err == nil {
 			j.times.add(clock.Monotonic() - start)

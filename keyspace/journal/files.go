@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"mayfly/expiry/clock"
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/record"
 	"mayfly/vfs"
@@ -51,11 +52,15 @@ func (j *Journal) Rotate() (generation uint64, err error) {
 // switchTo makes a file the newest, and returns the one before it.
 func (j *Journal) switchTo(next *nextFile) (old *aof.File, err error) {
 	j.lead()
-	resign := sync.OnceFunc(j.resign)
+	resign := sync.OnceFunc(func() {
+		j.step.End()
+		j.resign()
+	})
 	defer resign()
 	if err := j.commitTo(j.Last(), 0); err != nil {
 		return nil, err
 	}
+	j.step.Begin(clock.Monotonic(), j.end.Load()-j.onDisk.Load())
 	// The old file must be whole on disk before the new one can hold anything: a power cut may take
 	// the last commits, but never earlier ones and leave later ones.
 	j.syncMu.Lock()

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mayfly/expiry/clock"
 	"mayfly/keyspace/aof"
 	"mayfly/vfs"
 
@@ -121,6 +122,7 @@ type Journal struct {
 	diskFull   bool         // no more preallocation in the newest file
 	first      uint64       // the generation of the first file of this run
 	begun      atomic.Bool  // the first file is in use; set with the lead held
+	step       vfs.Step     // of the lead's holder on disk
 	force      bool         // the first commit is to be forced to disk whatever the policy; the lead is held
 	syncMu     sync.Mutex   // held during an fsync
 	end        atomic.Int64 // bytes written to the newest file
@@ -170,6 +172,8 @@ func (j *Journal) begin() error {
 	if err := j.broken.Load(); err != nil && *err == errClosed {
 		return errClosed // nothing is made any more
 	}
+	j.step.Begin(clock.Monotonic(), 0)
+	defer j.step.End()
 	err := j.around(func() error {
 		j.syncMu.Lock()
 		defer j.syncMu.Unlock()
@@ -246,6 +250,9 @@ func (j *Journal) Err() error {
 	}
 	return nil
 }
+
+// Hangs reports whether the disk takes longer than some time for what commits wait for, and than a very slow disk does.
+func (j *Journal) Hangs(longest time.Duration) bool { return j.step.Hangs(clock.Monotonic(), longest) }
 
 // SetLimit sets how many bytes the newest file may have before Full of the options is called.
 func (j *Journal) SetLimit(bytes int64) { j.limit.Store(bytes) }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"mayfly/expiry/clock"
 )
 
 // defaultPreallocate is Preallocate of the options unless they say another.
@@ -105,6 +107,8 @@ func (j *Journal) policyNow() Policy { return Policy(j.policy.Load()) }
 func (j *Journal) SetPolicy(p Policy) {
 	j.lead() // a commit under way ends under the policy under which it began
 	defer j.resign()
+	j.step.Begin(clock.Monotonic(), j.end.Load()-j.onDisk.Load())
+	defer j.step.End()
 	j.policy.Store(int32(p))
 	if p == Always {
 		_ = j.Sync() // breakLocked notes and logs a failure

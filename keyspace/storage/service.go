@@ -123,6 +123,9 @@ func (s Service) Writable() error {
 // DiskFull reports whether writes are refused because the disk is full.
 func (s Service) DiskFull() bool { return s.engine.Disk.Full() || vfs.IsFull(s.engine.Err()) }
 
+// Hangs reports whether the disk takes longer than some time for what replies wait for, and than a very slow disk does.
+func (s Service) Hangs(longest time.Duration) bool { return s.engine.Journal.Hangs(longest) }
+
 // Freeing returns the error because of which even transactions that free space are refused for now, or nil. On a full disk
 // only these are admitted: see package reserve.
 func (s Service) Freeing() error {

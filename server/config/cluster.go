@@ -142,6 +142,9 @@ func (s *Settings) CheckCluster() error {
 	case c.ID != "":
 		c.checkPeers(fail)
 		c.checkCredentials(fail)
+		if err := s.checkProof(); err != nil {
+			fail("%v", err)
+		}
 		if c.AnnounceAddr == "" && s.Port == 0 && s.TLSPort == 0 {
 			fail("option cluster-id with value %q needs port, tls-port or cluster-announce-addr: the other nodes send clients there", c.ID)
 		}
@@ -178,6 +181,23 @@ func (c *ClusterSettings) checkCredentials(fail func(string, ...any)) {
 		fail("an address of cluster-peers with value %q is not of the loopback interface: "+
 			"set cluster-cert-file, cluster-key-file and cluster-ca-cert-file, or cluster-secret-file", clusterPeers.format(c.Peers))
 	}
+}
+
+// checkProof returns an error if clients must prove who they are, but nodes need not: a process on this machine that
+// says that it is a node is served as an authenticated client.
+func (s *Settings) checkProof() error {
+	c := &s.Cluster
+	const need = " needs cluster-secret-file, or cluster-cert-file, cluster-key-file and cluster-ca-cert-file: " +
+		"without them any process on this machine passes for a node"
+	switch {
+	case c.ID == "" || c.SecretFile != "" || c.CertFile != "":
+		return nil
+	case s.RequirePass != "":
+		return errors.New("a node of a cluster with requirepass" + need)
+	case s.Port == 0 && s.TLSPort != 0 && s.TLSAuthClients == "yes":
+		return errors.New("a node of a cluster whose clients must show a certificate" + need)
+	}
+	return nil
 }
 
 // onLoopback reports whether all nodes are on this machine.

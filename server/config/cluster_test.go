@@ -28,6 +28,13 @@ func TestClusterOptionsAgree(t *testing.T) {
 		{remote + " --cluster-secret-file s --cluster-cert-file c --cluster-key-file k --cluster-ca-cert-file ca", []string{"exclude each other"}},
 		{local + " --port 0", []string{"cluster-announce-addr", "tls-port", `"a"`}},
 		{local + " --port 0 --cluster-announce-addr h:1", nil},
+		{local + " --requirepass p", []string{"requirepass", "cluster-secret-file", "any process on this machine"}},
+		{local + " --requirepass p --cluster-secret-file s", nil},
+		{local + " --requirepass p --cluster-cert-file c --cluster-key-file k --cluster-ca-cert-file ca", nil},
+		{"--requirepass p", nil},
+		{local + " --port 0 --tls-port 7000", []string{"certificate", "cluster-secret-file"}},
+		{local + " --port 0 --tls-port 7000 --cluster-secret-file s", nil},
+		{local + " --port 0 --tls-port 7000 --tls-auth-clients optional", nil},
 	} {
 		err := load(t, strings.Fields(tt.args)...).Settings().CheckCluster()
 		if len(tt.want) == 0 {
@@ -38,6 +45,33 @@ func TestClusterOptionsAgree(t *testing.T) {
 		}
 		if err == nil || slices.ContainsFunc(tt.want, func(part string) bool { return !strings.Contains(err.Error(), part) }) {
 			t.Errorf("%s: error %v, want %q", tt.args, err, tt.want)
+		}
+	}
+}
+
+// TestNodesProveWhatClientsProve demands that no change of options lets a node without credentials ask clients for theirs.
+func TestNodesProveWhatClientsProve(t *testing.T) {
+	const node = "--cluster-id a --cluster-addr 127.0.0.1:7001 --cluster-peers a=127.0.0.1:7001"
+	for _, tt := range []struct {
+		args    string
+		set     [][2]string
+		refused bool
+	}{
+		{node, [][2]string{{"requirepass", "p"}}, true},
+		{node, [][2]string{{"timeout", "1"}, {"requirepass", "p"}}, true},
+		{node + " --tls-port 7000", [][2]string{{"port", "0"}}, true},
+		{node, [][2]string{{"requirepass", ""}}, false},
+		{node + " --cluster-secret-file s", [][2]string{{"requirepass", "p"}}, false},
+		{"", [][2]string{{"requirepass", "p"}}, false},
+	} {
+		c := load(t, strings.Fields(tt.args)...)
+		before := *c.Settings()
+		err := c.ConfigSet(tt.set)
+		if refused := err != nil && strings.Contains(err.Error(), "cluster-secret-file"); refused != tt.refused {
+			t.Errorf("%q: CONFIG SET %q: error %v, want it refused: %t", tt.args, tt.set, err, tt.refused)
+		}
+		if after := c.Settings(); tt.refused && (after.RequirePass != before.RequirePass || after.Timeout != before.Timeout || after.Port != before.Port) {
+			t.Errorf("%q: CONFIG SET %q was refused and changed something", tt.args, tt.set)
 		}
 	}
 }

@@ -81,6 +81,9 @@ func (c *Config) ConfigSet(pairs [][2]string) error {
 			return setFailed(o.Name, err)
 		}
 	}
+	if err := next.checkProof(); err != nil {
+		return setFailed(pairs[0][0], err)
+	}
 	for i, o := range options {
 		if err := c.applyLocked(o, was, &next); err != nil {
 			for _, done := range options[:i] {

@@ -36,6 +36,9 @@ const (
 	shutdownTimeout = time.Second      // for answers that are not sent yet
 )
 
+// longestWrite is how long a disk that is healthy takes for what replies wait for, beside the time of its bytes.
+const longestWrite = 5 * time.Second
+
 // Server is the HTTP server. Safe for concurrent use.
 type Server struct {
 	http     http.Server
@@ -175,6 +178,9 @@ func (m *Server) healthProblem(leader bool) error {
 	}
 	if err := ks.Writable(); err != nil {
 		return fmt.Errorf("writes are refused: %w", err)
+	}
+	if ks.Hangs(longestWrite) {
+		return errors.New("a write to the disk hangs")
 	}
 	return nil
 }
