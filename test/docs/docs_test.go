@@ -20,6 +20,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"mayfly/commands"
 	"mayfly/server/config"
@@ -644,7 +645,7 @@ func printed(program string) (text string) {
 }
 
 // TestDocsTools runs the blocks of shell lines that use only the tools. /var/lib is a folder of the test with the data of a
-// stopped server in /var/lib/mayfly; localhost and otherhost are running servers.
+// stopped server in /var/lib/mayfly; localhost and otherhost are running servers, and items.json is a file with an item.
 func TestDocsTools(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()
@@ -690,7 +691,15 @@ func playTools(t *testing.T, path, block string) {
 	if script != block {
 		start(filepath.Join(dir, "mayfly")).Terminate()
 	}
-	if strings.Contains(block, "localhost") {
+	if strings.Contains(block, "items.json") {
+		if err := os.WriteFile(filepath.Join(dir, "items.json"), fmt.Appendf(nil, `{"id":"1002","item":"milk","_ts":%d}`, time.Now().Unix()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if strings.Contains(script, "localhost:6380") { // any server that speaks Redis' protocol
+		script = regexp.MustCompile(`(user:password@)?localhost:6380`).ReplaceAllString(script, "127.0.0.1:"+start(filepath.Join(t.TempDir(), "redis")).Port)
+	}
+	if strings.Contains(script, "localhost") {
 		p := start(filepath.Join(t.TempDir(), "data"))
 		script = strings.NewReplacer("localhost:6379", "127.0.0.1:"+p.Port,
 			"localhost --port 6379", "127.0.0.1 --port "+p.Port).Replace(script)
