@@ -148,7 +148,7 @@ func (c *client) do(command string, args ...any) (any, error) {
 type unknownCommand struct{ address, command string }
 
 func (e unknownCommand) Error() string {
-	return fmt.Sprintf("%[1]s does not know %[2]s: it is not mayfly; mayfly import redis://%[1]s/0 --container <name> copies the keys of a Redis", e.address, e.command)
+	return fmt.Sprintf("%[1]s does not know %[2]s: it is not mayfly, or an older one; mayfly import redis://%[1]s/0 --container <name> copies the keys of a Redis", e.address, e.command)
 }
 
 // awaited returns what a node of a cluster waits for that has refused a command with LOADING, to follow the error; empty if that

@@ -143,6 +143,8 @@ func TestForecastOfAnotherServer(t *testing.T) {
 						_, _ = io.WriteString(conn, "+PONG\r\n")
 					case bytes.Contains(b[:n], []byte("INFO")):
 						_, _ = io.WriteString(conn, "$21\r\nredis_version:7.0.15\n\r\n")
+					case bytes.Contains(b[:n], []byte("READONLY")):
+						_, _ = io.WriteString(conn, "-ERR This instance has cluster support disabled\r\n")
 					default:
 						_, _ = io.WriteString(conn, "-ERR unknown command 'CONTAINER.FORECAST'\r\n")
 					}
@@ -151,7 +153,7 @@ func TestForecastOfAnotherServer(t *testing.T) {
 		}
 	}()
 	_, port, _ := net.SplitHostPort(ln.Addr().String())
-	if _, errs := harness.Tool(t, 2, "", "forecast", "--port", port); !strings.Contains(errs, "the server is no mayfly, or an older one: CONTAINER.FORECAST: ERR unknown command") {
+	if _, errs := harness.Tool(t, 2, "", "forecast", "--port", port); !strings.Contains(errs, "does not know CONTAINER.FORECAST: it is not mayfly, or an older one") {
 		t.Errorf("forecast says %q", errs)
 	}
 	if _, errs := harness.Tool(t, 2, "", "top", "--port", port); !strings.Contains(errs, "is no mayfly: its INFO has no mayfly_version") {

@@ -130,7 +130,7 @@ func TestImportFromRedis(t *testing.T) {
 	if n, err := check.DBSize(t.Context()).Result(); n != 0 || err != nil {
 		t.Errorf("%d keys, %v", n, err)
 	}
-	if _, report := harness.Tool(t, 2, "", "export", address); !strings.Contains(report, "it is not mayfly; mayfly import redis://"+address+"/0") {
+	if _, report := harness.Tool(t, 2, "", "export", address); !strings.Contains(report, "it is not mayfly, or an older one; mayfly import redis://"+address+"/0") {
 		t.Error(report)
 	}
 }
