@@ -144,7 +144,7 @@ func readForecast(server *client, name string, every, buckets int) (*chart.Forec
 	}
 	reply, err := server.do("CONTAINER.FORECAST", asked, "EVERY", every, "BUCKETS", buckets)
 	if err != nil {
-		return nil, explain(err)
+		return nil, err
 	}
 	f := &chart.Forecast{Name: name, Every: int64(every)}
 	list, own := []any(nil), []any(nil)
@@ -247,13 +247,4 @@ func edits(a, b string) int {
 		}
 	}
 	return row[len(b)]
-}
-
-// explain says more of the error of a server that does not know a command.
-func explain(err error) error {
-	var refused redis.Error
-	if errors.As(err, &refused) && strings.HasPrefix(strings.ToLower(string(refused)), "err unknown command") {
-		return fmt.Errorf("the server is no mayfly, or an older one: %w", err)
-	}
-	return err
 }

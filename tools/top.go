@@ -242,7 +242,7 @@ func (w *watcher) look() (*chart.Figures, error) {
 func (w *watcher) readContainers(f *chart.Figures, info map[string]string) error {
 	reply, err := w.server.do("CONTAINER.LIST", "WITHNUMBERS")
 	if err != nil {
-		return explain(err)
+		return err
 	}
 	pairs, _ := reply.([]any)
 	var list []chart.Container
