@@ -266,21 +266,26 @@ func TestClusterPubSubClients(t *testing.T) {
 	run("ioredis", cmd)
 	for _, n := range c.Nodes {
 		host, port, _ := strings.Cut(n.ClientAddr, ":")
-		cli := exec.Command(harness.Need(t, "redis-cli"), "-c", "-h", host, "-p", port, "--csv", "SUBSCRIBE", "news")
 		h := &heard{name: "redis-cli at " + n.Name}
-		out, err := cli.StdoutPipe()
-		if err = cmp.Or(err, cli.Start()); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = cli.Process.Kill(); _ = cli.Wait() })
+		program, ended := harness.Need(t, "redis-cli"), make(chan struct{})
+		t.Cleanup(func() { <-ended })
 		go func() {
-			lines := bufio.NewScanner(out)
-			for lines.Scan() {
-				if kind, text, ok := strings.Cut(lines.Text(), `,"news",`); ok && kind == `"message"` {
-					h.add(strings.Trim(text, `"`))
-				} else {
-					h.add(lines.Text())
+			defer close(ended)
+			// redis-cli ends when its node disconnects it, as one does that loads the committed state again.
+			for again := time.NewTicker(100 * time.Millisecond); t.Context().Err() == nil; <-again.C {
+				cli := exec.CommandContext(t.Context(), program, "-c", "-h", host, "-p", port, "--csv", "SUBSCRIBE", "news")
+				out, err := cli.StdoutPipe()
+				if err = cmp.Or(err, cli.Start()); err != nil {
+					continue // the test has ended
 				}
+				for lines := bufio.NewScanner(out); lines.Scan(); {
+					if kind, text, ok := strings.Cut(lines.Text(), `,"news",`); ok && kind == `"message"` {
+						h.add(strings.Trim(text, `"`))
+					} else {
+						h.add(lines.Text())
+					}
+				}
+				_ = cli.Wait()
 			}
 		}()
 		heardBy[h.name] = h
