@@ -59,8 +59,8 @@ func (r Retention) Open(now int64) bool {
 }
 
 // Purgeable returns the limits of the items that may be removed at the moment now (ms), under the policy that rules: they
-// are dead by it and by every policy that may rule again, see [Limits.Min]. Like those of the dead, the limits never decrease, if each
-// change of the policy adds the former one to the retention or leaves the retention as it is.
+// are dead by it and by every policy that may rule again, see [Limits.Min]. Like those of the dead, the limits never
+// decrease, if each change of the policy adds the former one to the retention or leaves the retention as it is.
 func (r Retention) Purgeable(p *Policy, now int64) Limits {
 	l := p.DeadLimits(now)
 	for i := range r {

@@ -134,7 +134,7 @@ func (r *redisReader) begin(to string) error {
 	}
 	_, run, _ := strings.Cut(info, "run_id:")
 	run, _, _ = strings.Cut(run, "\r\n")
-	r.progress = redisProgress{From: fmt.Sprintf("%s/%d", r.from.address, r.from.db), Run: run, To: to, Container: r.into, Cursor: "0", Left: make(map[string]leftOut)}
+	r.progress = redisProgress{From: fmt.Sprintf("%s/%d", r.from.address, r.from.db), Run: run, To: to, Container: r.into, Cursor: "0"}
 	if r.resume == "" {
 		return nil
 	}
@@ -257,6 +257,9 @@ func (r *redisReader) leave(kind string, keys []string) {
 	if r.strict {
 		r.fault(place{key: keys[0]}, errors.New("it is of type "+kind+": only strings and JSON documents can come"))
 		return
+	}
+	if r.progress.Left == nil {
+		r.progress.Left = make(map[string]leftOut)
 	}
 	l := r.progress.Left[kind]
 	if l.Keys == 0 {
