@@ -13,7 +13,9 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// listening makes a server that listens on a host of its own, and a client on its port.
+// listening makes a server that listens on a host of its own, and a client on its port. Tests that close a listener
+// are not parallel: a process that another test starts inherits the listener, which stays open until the process runs
+// its own program.
 func listening(t *testing.T, options ...string) (s *Server, host string, c *client) {
 	t.Helper()
 	host = ownHost(t)
@@ -46,7 +48,6 @@ func (s *Server) set(name, value string) error { return s.ConfigSet([][2]string{
 
 // CONFIG SET port listens on the new port and no longer on the old one. Connections stay.
 func TestChangePort(t *testing.T) {
-	t.Parallel()
 	s, host, c := listening(t)
 	must(t, s.set("port", strconv.Itoa(otherPort)))
 	pinging(t, host, otherPort)
@@ -68,7 +69,6 @@ func TestChangePort(t *testing.T) {
 
 // A port that is in use changes nothing, also not what was set with it.
 func TestChangePortInUse(t *testing.T) {
-	t.Parallel()
 	s, host, _ := listening(t)
 	ln, err := net.Listen("tcp4", host+":0")
 	must(t, err)
@@ -93,7 +93,6 @@ func TestChangePortInUse(t *testing.T) {
 
 // CONFIG SET bind listens on the new addresses only, or on the old ones if it fails.
 func TestChangeBind(t *testing.T) {
-	t.Parallel()
 	s, host, _ := listening(t)
 	other := ownHost(t)
 	must(t, s.set("bind", other))
@@ -113,7 +112,6 @@ func TestChangeBind(t *testing.T) {
 
 // CONFIG SET tls-port opens a port for TLS, with the certificate that is set.
 func TestChangeTLSPort(t *testing.T) {
-	t.Parallel()
 	secure, _, known := secureServer(t, "yes")
 	settings := secure.Settings()
 	s, host, _ := listening(t, "--tls-cert-file", settings.TLSCertFile, "--tls-key-file", settings.TLSKeyFile, "--tls-ca-cert-file", settings.TLSCACertFile)
