@@ -54,6 +54,9 @@ func TestEventsComeInOrder(t *testing.T) {
 			w.engine.Keyspace().PurgeOnce()
 		}
 	}
+	w.do(2, "SET", "0", "v", "PX", "1") // one expires for certain
+	w.clock.Advance(time.Second)
+	w.do(2, "GET", "0")
 	lives := map[string]bool{}
 	seen := map[string]int{}
 	for _, m := range w.received(1) {

@@ -288,7 +288,7 @@ func (c *content) ended(f *os.File, path string, offset int64, last bool, err er
 	case !whole && !errors.Is(err, io.ErrUnexpectedEOF) && !cutShort(rest):
 		return &DamageError{path, offset, err}
 	}
-	if isZero(rest) && whole {
+	if len(rest) == 0 && whole {
 		return nil
 	}
 	c.broken = err
@@ -318,11 +318,30 @@ func removeLeftovers(dir string) error {
 	return err
 }
 
+// readFrom reads what is written in a file from an offset on. Blocks of zeros at the end are left out: a segment is
+// allocated as a whole, so they are most of it.
 func readFrom(f *os.File, offset int64) ([]byte, error) {
 	if _, err := f.Seek(offset, io.SeekStart); err != nil {
 		return nil, err
 	}
-	return io.ReadAll(f)
+	var rest []byte
+	blank := 0 // zeros after it
+	block := make([]byte, 1<<16)
+	for {
+		n, err := io.ReadFull(f, block)
+		if isZero(block[:n]) {
+			blank += n
+		} else {
+			rest = append(append(rest, make([]byte, blank)...), block[:n]...)
+			blank = 0
+		}
+		switch {
+		case err == io.EOF, err == io.ErrUnexpectedEOF:
+			return rest, nil
+		case err != nil:
+			return nil, err
+		}
+	}
 }
 
 func isZero(b []byte) bool {

@@ -153,11 +153,13 @@ func TestUnauthenticated(t *testing.T) {
 			t.Errorf("the log does not say it: %s", logs.text.String())
 		}
 	}
-	files.log.mu.Lock()
-	clear(files.log.last)
-	files.log.mu.Unlock()
-	_, _ = dialTLS(t, files.Addr(), keyPair(ca, "10.9.9.9", bothUsages...), helloRequest)
-	until(t, "the log names the host", func() bool { return filesLog.has("is for no node of the cluster: 127.0.0.1, node-b") })
+	until(t, "the log names the host", func() bool {
+		files.log.mu.Lock()
+		clear(files.log.last) // a line of a connection before may still come, and then this kind of line is not due again
+		files.log.mu.Unlock()
+		_, _ = dialTLS(t, files.Addr(), keyPair(ca, "10.9.9.9", bothUsages...), helloRequest)
+		return filesLog.has("is for no node of the cluster: 127.0.0.1, node-b")
+	})
 }
 
 // Who dials checks too: a server with another CA, or with a certificate for another host, gets no request.

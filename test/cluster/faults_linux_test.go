@@ -192,6 +192,7 @@ func (d *faultDrill) during(t *testing.T, l *clusterLedger, f fault) {
 func TestClusterClockSteps(t *testing.T) {
 	t.Parallel()
 	c := newInstrumented(t, ledgerArgs...)
+	c.NodeTimeout = harness.Brief
 	steps := t.TempDir()
 	for range 3 {
 		n := c.Add()

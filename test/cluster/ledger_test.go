@@ -59,7 +59,7 @@ const (
 func newLedger(c *harness.Cluster, seed uint64) *clusterLedger {
 	t := c.T
 	t.Helper()
-	l := &clusterLedger{Cluster: c, pace: drill.Pick[time.Duration](40, 40, 2) * time.Millisecond, answer: 5 * time.Second}
+	l := &clusterLedger{Cluster: c, pace: drill.Pick[time.Duration](100, 100, 2) * time.Millisecond, answer: 5 * time.Second}
 	for _, container := range []string{"drill", "fading"} {
 		do(c, "CONTAINER.SET", container, "TTL", "-1")
 	}
@@ -69,18 +69,18 @@ func newLedger(c *harness.Cluster, seed uint64) *clusterLedger {
 		do(c, "SET", ledger.Account(i), ledgerBalance)
 	}
 	random := func(n int) *rand.Rand { return rand.New(rand.NewPCG(seed, uint64(n))) }
-	for n := range 4 {
+	for n := range drill.Pick(3, 3, 4) {
 		w := ledger.NewCrashWorker(t, n, random(n+1))
 		w.Cluster, w.Slack = true, clockSlack
 		l.items = append(l.items, &ledgerItems{w})
 		l.workers = append(l.workers, l.items[n])
 	}
-	for n := range 3 {
+	for n := range drill.Pick(2, 2, 3) {
 		w := &ledgerTransactions{ExecWorker: ledger.ExecWorker{T: t, Number: n, Accounts: ledgerAccounts, R: random(n + 100)}}
 		l.transactions = append(l.transactions, w)
 		l.workers = append(l.workers, w)
 	}
-	for n := range 2 {
+	for n := range drill.Pick(1, 1, 2) {
 		w := &ledgerDeaths{t: t, ctx: t.Context(), number: n, r: random(n + 200), sent: make(map[string]*ledger.Dying)}
 		l.deaths = append(l.deaths, w)
 		l.workers = append(l.workers, w)

@@ -32,7 +32,7 @@ func startUnchanged(c *harness.Cluster) *unchanged {
 			client := c.ClusterClient()
 			defer client.Close()
 			key := fmt.Sprint("unchanged-", i)
-			pace := time.NewTicker(drill.Pick[time.Duration](20, 20, 2) * time.Millisecond)
+			pace := time.NewTicker(drill.Pick[time.Duration](50, 50, 2) * time.Millisecond)
 			defer pace.Stop()
 			for n := 1; !u.stopped.Load(); n++ {
 				began := time.Now()

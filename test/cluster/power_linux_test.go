@@ -198,7 +198,7 @@ func TestClusterLostDisks(t *testing.T) {
 	defer l.pause()
 	var back durations
 	var last *harness.Node
-	lost := drill.Pick(3, 3, 60)
+	lost := drill.Pick(2, 2, 60)
 	for i := range lost {
 		if t.Failed() {
 			break

@@ -14,6 +14,9 @@ import (
 // stays, small writes and reads go on afterwards, and the transaction is there as a whole, whatever its reply was. A reply that it
 // failed says that its fate is open.
 func TestClusterSlowDisk(t *testing.T) {
+	if !drill.On() {
+		t.Skip("NOT TESTED without -drill: on a busy machine nodes depose a leader for other reasons")
+	}
 	t.Parallel()
 	const rate = 26_000_000
 	c := newInstrumented(t, ledgerArgs...)
@@ -25,7 +28,7 @@ func TestClusterSlowDisk(t *testing.T) {
 	for _, n := range c.Nodes {
 		n.AwaitServing()
 	}
-	for _, mb := range drill.Pick([]int{20}, []int{20}, []int{20, 60}) {
+	for _, mb := range []int{20, 60} {
 		keepsLead(c, func(leader *harness.Node) { writeSlowly(leader, mb) })
 	}
 }
