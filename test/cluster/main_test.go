@@ -3,14 +3,12 @@
 package cluster
 
 import (
-	"bytes"
 	"errors"
 	"flag"
 	"fmt"
 	"mayfly/test/drill"
 	"mayfly/test/harness"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -46,11 +44,7 @@ func startBrief(t *testing.T, args ...string) *harness.Cluster {
 // instrumented is the program with the hooks of test builds.
 var instrumented = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(filepath.Dir(harness.Binary), "mayfly-invariants")
-	out, err := exec.Command("go", "build", "-tags", "invariants", "-o", path, ".").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, bytes.TrimSpace(out))
-	}
-	return path, nil
+	return path, harness.Build(path, "-tags", "invariants")
 })
 
 // newInstrumented returns a cluster without nodes, of programs with hooks.

@@ -8,11 +8,13 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -69,11 +71,30 @@ func run(m *testing.M) (code int) {
 	}
 	defer os.RemoveAll(dir)
 	Binary = filepath.Join(dir, "mayfly")
-	if out, err := exec.Command("go", "build", "-o", Binary, ".").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+	if err := Build(Binary); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return m.Run()
+}
+
+// Build puts mayfly at a path. go run keeps what it has linked, so packages of tests and later runs share it; go build links anew.
+func Build(path string, flags ...string) error {
+	args := slices.Concat([]string{"run", "-exec", "echo"}, flags, []string{"."})
+	for linked := false; ; linked = true {
+		out, err := exec.Command("go", args...).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("go run: %w\n%s", err, out)
+		}
+		text, err := os.ReadFile(strings.TrimSpace(string(out)))
+		if errors.Is(err, fs.ErrNotExist) && !linked {
+			continue // the run that links it names a file that is gone when it ends
+		}
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(path, text, 0o755)
+	}
 }
 
 // moduleRoot is the folder of go.mod above the package under test.
