@@ -231,7 +231,7 @@ func TestApplyUndoModel(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			m := &undoModel{
 				opened: open(t, func(o *Options) { o.Partitions = 2; o.noCheckpoints = true }), random: rand.New(rand.NewPCG(seed, 12)),
-				containers: map[string]*undoContainer{"0": {expiry.Policy{Default: expiry.Forever}, make(map[string]Item)}},
+				containers: map[string]*undoContainer{"0": {expiry.Policy{Default: expiry.Forever}, make(map[string]Item), 0}},
 				stacks:     make(map[string][]undoChange), window: 60,
 			}
 			m.setWindow()

@@ -248,8 +248,12 @@ func (tx *Tx) undoFlush(c *Container, w *undo.Window[*Container]) {
 	tx.bringBack(a)
 	tx.giveTables(a, c)
 	c.number = a.number
-	policy := *c.Policy() // changes since that were not taken back stand; the deadline goes with the items
-	policy.Deadline = a.Policy().Deadline
+	policy := *c.Policy()       // changes since that were not taken back stand
+	if c.created != a.created { // of a container that was made since, its rule is a change to the items: the dead stay dead
+		policy = a.Policy().Change(policy.Default, policy.Mode, tx.now)
+		policy.Hold = c.Policy().Hold
+	}
+	policy.Deadline = a.Policy().Deadline // it goes with the items
 	c.policy.Store(&policy)
 	c.replaced++
 	c.swapped = tx.now

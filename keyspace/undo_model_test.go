@@ -21,11 +21,13 @@ type undoModel struct {
 	containers map[string]*undoContainer
 	stacks     map[string][]undoChange
 	window     int64 // seconds
+	made       int   // containers
 }
 
 type undoContainer struct {
 	policy expiry.Policy
 	items  map[string]Item
+	made   int // which of all containers that were made; a flush leaves it
 }
 
 // undoChange is a change that can be taken back: a rule, or a container that was flushed or dropped.
@@ -34,7 +36,7 @@ type undoChange struct {
 	until   int64
 	former  expiry.Policy
 	aside   *undoContainer
-	barrier bool // a flush above it has gone to another name: older rules cannot be reached
+	barrier bool // a change above it has gone to another name: the container of this one has lost its older rules
 }
 
 func (c *undoContainer) living(now int64) map[string]Item {
@@ -51,7 +53,7 @@ func (m *undoModel) clone() (map[string]*undoContainer, map[string][]undoChange)
 	copied := make(map[*undoContainer]*undoContainer)
 	clone := func(c *undoContainer) *undoContainer {
 		if c != nil && copied[c] == nil {
-			copied[c] = &undoContainer{c.policy, maps.Clone(c.items)}
+			copied[c] = &undoContainer{c.policy, maps.Clone(c.items), c.made}
 		}
 		return copied[c]
 	}
@@ -115,12 +117,14 @@ func (m *undoModel) undo(name, as string) (what expiry.Action, err error) {
 		return "", undo.ErrExists
 	}
 	if as == "" {
-		if live != nil {
+		if live != nil && live.made == c.aside.made {
 			c.aside.policy = live.policy
+		} else if live != nil {
+			c.aside.policy = c.aside.policy.Change(live.policy.Default, expiry.Strict, now)
 		}
 		m.containers[name] = c.aside
 		m.stacks[name] = stack[:last]
-		if c.barrier {
+		if c.barrier && live != nil {
 			m.stacks[name] = m.stacks[name][:m.below(stack[:last])]
 		}
 		return c.what, nil
@@ -131,9 +135,6 @@ func (m *undoModel) undo(name, as string) (what expiry.Action, err error) {
 	m.containers[as] = c.aside
 	at := m.below(stack[:last])
 	moved := slices.Clone(stack[at:last])
-	if c.barrier {
-		moved = nil
-	}
 	older := slices.DeleteFunc(m.stacks[as], func(c undoChange) bool { return c.until <= now })
 	m.stacks[as] = append(slices.Clone(older), moved...)
 	m.stacks[name] = stack[:at]
@@ -163,7 +164,7 @@ func (m *undoModel) canLive(name string) bool {
 		if change.until <= now || change.what != expiry.Set { // older rules return with the items before a flush
 			break
 		}
-		if former := (&undoContainer{change.former, c.items}); len(former.living(now)) > 0 {
+		if former := (&undoContainer{change.former, c.items, c.made}); len(former.living(now)) > 0 {
 			return true
 		}
 	}
@@ -182,7 +183,8 @@ func (m *undoModel) change(tx *Tx) {
 	if c == nil && m.random.IntN(3) == 0 {
 		def := keptDefaults[m.random.IntN(len(keptDefaults))]
 		tx.CreateContainer(name, def, expiry.Strict)
-		m.containers[name] = &undoContainer{expiry.Policy{Default: def}, make(map[string]Item)}
+		m.made++
+		m.containers[name] = &undoContainer{expiry.Policy{Default: def}, make(map[string]Item), m.made}
 		return
 	}
 	switch step := m.random.IntN(24); {
@@ -215,7 +217,7 @@ func (m *undoModel) change(tx *Tx) {
 			return
 		}
 		m.push(name, undoChange{what: expiry.Flushed, aside: model})
-		m.containers[name] = &undoContainer{model.policy, make(map[string]Item)}
+		m.containers[name] = &undoContainer{model.policy, make(map[string]Item), model.made}
 	case step < 8 && !c.IsDatabase():
 		tx.Drop(c)
 		m.push(name, undoChange{what: expiry.Dropped, aside: model})
@@ -326,7 +328,7 @@ func TestUndoModel(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			m := &undoModel{
 				opened: open(t, func(o *Options) { o.Partitions = 2 }), random: rand.New(rand.NewPCG(seed, 11)),
-				containers: map[string]*undoContainer{"0": {expiry.Policy{Default: expiry.Forever}, make(map[string]Item)}},
+				containers: map[string]*undoContainer{"0": {expiry.Policy{Default: expiry.Forever}, make(map[string]Item), 0}},
 				stacks:     make(map[string][]undoChange), window: 60,
 			}
 			m.setWindow()

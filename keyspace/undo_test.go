@@ -127,3 +127,32 @@ func TestFlushOfTheDead(t *testing.T) {
 		}
 	}
 }
+
+// TestUndoIntoAnotherContainer: what was dead when it was flushed stays dead in a container that was made since, however
+// long its default is.
+func TestUndoIntoAnotherContainer(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	if err := o.SetUndoWindow(100); err != nil {
+		t.Fatal(err)
+	}
+	undo := func(name, as string) func(tx *Tx) {
+		return func(tx *Tx) {
+			if done, err := tx.Undo(name, as); err != nil || done == nil {
+				t.Fatal(done, err)
+			}
+		}
+	}
+	o.policy("c", 5)
+	o.put("c", "dead", "{}", expiry.Inherit)
+	o.clock.Advance(6 * time.Second)
+	o.put("c", "alive", "{}", expiry.Inherit)
+	o.catalogueTx(func(tx *Tx) { tx.Flush(tx.Container("c")) })
+	o.catalogueTx(func(tx *Tx) { tx.Drop(tx.Container("c")) })
+	o.catalogueTx(undo("c", "other"))
+	o.policy("c", 1000)
+	o.catalogueTx(undo("c", ""))
+	if o.lives("c", "dead") || !o.lives("c", "alive") {
+		t.Errorf("the dead lives: %v, the living lives: %v", o.lives("c", "dead"), o.lives("c", "alive"))
+	}
+}
