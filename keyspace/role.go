@@ -197,7 +197,7 @@ func (ks *Keyspace) EndDrain(until time.Duration) error {
 	var tx Tx
 	ks.lockAll(&tx)
 	defer tx.Close()
-	if ks.role.Drains() { // else another node leads already
+	if ks.role.Drains() && ks.journal.Last() == last { // else another node leads, or this one has led again
 		ks.role.EndDrained(uint64(last))
 	}
 	return nil
