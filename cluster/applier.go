@@ -154,8 +154,8 @@ func (a *applier) do(t *task) error {
 	return nil
 }
 
-// unlead makes the keyspace follow, or drain. Clients learn it first: of the commands that take this node for the leader few see
-// the keyspace of a follower.
+// unlead makes the keyspace follow, or drain. Clients learn it first: few of the commands that take this node for the leader
+// see the keyspace of a follower.
 func (a *applier) unlead(end func()) {
 	a.awaitLead()
 	a.led.Store(0)

@@ -133,10 +133,10 @@ func (e *Engine) LeaderChanged(v *topology.View) {
 // deposedGrace is the time between two looks for clients of a deposed leader that have their replies.
 const deposedGrace = 100 * time.Millisecond
 
-// disconnectLed disconnects, soon, the clients that the node has served as the leader, once they have the replies under way. Clients of Sentinels keep their
-// connections as long as these work, and do not understand MOVED; Sentinels make a deposed master disconnect its clients
-// for the same reason. What such a client sends meanwhile does not run and gets no reply: see awaitsLeader. A client that can
-// only receive messages stays until it unsubscribes.
+// disconnectLed disconnects, soon, the clients that the node has served as the leader, once they have the replies under way.
+// Clients of Sentinels keep their connections as long as these work, and do not understand MOVED; Sentinels make a deposed master
+// disconnect its clients for the same reason. What such a client sends meanwhile does not run and gets no reply: see
+// awaitsLeader. A client that can only receive messages stays until it unsubscribes.
 func (e *Engine) disconnectLed() {
 	for _, s := range e.Host.Sessions() {
 		if s.led.Load() && !s.Proxied {
