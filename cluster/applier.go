@@ -22,6 +22,7 @@ type store interface {
 	Settle(lsn journal.LSN) error
 	Lead() error
 	Follow()
+	Drain()
 	Unsettled() bool
 }
 
@@ -127,10 +128,10 @@ func (a *applier) do(t *task) error {
 		a.awaitLead()
 		a.lead(t.lead)
 	case t.follow:
-		a.follow()
+		a.unlead(a.ks.Follow)
 		a.leads = false
 	case t.drain != nil:
-		a.follow()
+		a.unlead(a.ks.Drain)
 		close(t.drain)
 	}
 	for i := range t.entries {
@@ -153,13 +154,13 @@ func (a *applier) do(t *task) error {
 	return nil
 }
 
-// follow makes the keyspace follow. Clients learn it first: no command that takes this node for the leader sees the keyspace
-// of a follower.
-func (a *applier) follow() {
+// unlead makes the keyspace follow, or drain. Clients learn it first: few of the commands that take this node for the leader
+// see the keyspace of a follower.
+func (a *applier) unlead(end func()) {
 	a.awaitLead()
 	a.led.Store(0)
 	a.show()
-	a.ks.Follow()
+	end()
 }
 
 // lead makes the keyspace lead. The applier goes on meanwhile: it brings the batches that the keyspace writes then.

@@ -52,6 +52,7 @@ func (s *fakeStore) Lead() error {
 	return err
 }
 func (s *fakeStore) Follow()         { s.note("follow") }
+func (s *fakeStore) Drain()          { s.note("drain") }
 func (s *fakeStore) Unsettled() bool { return s.unsettled.Load() }
 
 // applying is an applier that a test drives.

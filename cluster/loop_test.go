@@ -60,6 +60,8 @@ func (s *listStore) Follow() {
 	s.leads = false
 }
 
+func (s *listStore) Drain() { s.Follow() }
+
 func (s *listStore) Unsettled() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

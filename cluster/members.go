@@ -363,11 +363,8 @@ func (n *Node) answer(w http.ResponseWriter, hr *http.Request) {
 	_, _ = w.Write([]byte("{}")) // the other node may have gone
 }
 
-// Time limits of a transfer of the lead.
-const (
-	drainPatience = time.Second // for the last batches to be committed
-	drainPause    = time.Millisecond
-)
+// drainPatience is how long a transfer of the lead waits for the last batches to be committed.
+const drainPatience = time.Second
 
 // Errors of a transfer.
 var (
@@ -375,8 +372,8 @@ var (
 	errElsewhere = errors.New("this node leads no more, and the other one does not lead yet")
 )
 
-// handOver makes another node the leader. First the keyspace refuses new changes and commits the others, so that
-// nothing of them is lost and this node goes on as a follower.
+// handOver makes another node the leader. First the keyspace refuses new changes, commits the others and confirms that it has led:
+// their replies leave, and this node goes on as a follower.
 func (n *Node) handOver(ctx context.Context, inc *incarnation, name string) error {
 	n.transfer.Lock()
 	defer n.transfer.Unlock()
@@ -417,9 +414,18 @@ func (n *Node) handOver(ctx context.Context, inc *incarnation, name string) erro
 			waits = inc.rep.leads(session) // if the disk hangs, watchRoom ends the session
 		}
 	}
-	for waited := time.Duration(0); err == nil && inc.ks.Unsettled() && inc.ks.Unsaved() == nil && waited < drainPatience; waited += drainPause {
-		if !inc.pause(drainPause) {
+	if err == nil && inc.rep.leads(session) {
+		ended := make(chan error, 1)
+		go func() { ended <- inc.ks.EndDrain(clock.Monotonic() + drainPatience) }() // a disk that hangs may hold it for longer
+		unfinished := replica.ErrNoMajority
+		select {
+		case unfinished = <-ended:
+		case <-time.After(drainPatience + roomPeriod):
+		case <-inc.stop:
 			return errRestarting
+		}
+		if unfinished != nil {
+			inc.log.Warn().Err(unfinished).Msg("hands the lead over before its last writes are known to be committed")
 		}
 	}
 	if err == nil && inc.rep.leads(session) {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -486,6 +487,88 @@ func TestTransfer(t *testing.T) {
 		return old.Transfer(context.Background(), old.name) == nil && old.View().Leads()
 	})
 	c.converge()
+}
+
+// Clients that count, and repeat only what has not begun, see nothing of orderly handovers: each write is acknowledged, each read
+// is answered, and nothing counts twice.
+func TestHandoverIsInvisible(t *testing.T) {
+	t.Parallel()
+	c := newTrio(t, "a", "b", "c")
+	for _, n := range c.nodes {
+		n.opt.NodeTimeout = 10 * testTimeout // no leader is deposed because the machine is busy
+	}
+	c.startAll()
+	c.mustPut("counter", "0")
+	var counted, unknown atomic.Int64
+	var clients sync.WaitGroup
+	stop := make(chan struct{})
+	for i := range 6 {
+		clients.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				for _, n := range c.nodes { // redirected until one leads
+					switch began, err := n.count("counter", i%3 == 0); {
+					case !began:
+					case err != nil:
+						unknown.Add(1)
+						t.Logf("node %s: %v", n.name, err)
+					case i%3 != 0:
+						counted.Add(1)
+					}
+				}
+			}
+		})
+	}
+	term := c.leader().View().Term
+	const handovers = 5
+	for i := range handovers {
+		before := counted.Load()
+		c.eventually("clients count", func() bool { return counted.Load() > before+20 })
+		old := c.leader()
+		if i%2 == 0 {
+			check(t, old.Transfer(t.Context(), ""))
+		} else {
+			old.StepDown(t.Context())
+		}
+		c.eventually("another node leads", func() bool { return c.leader() != old })
+	}
+	close(stop)
+	clients.Wait()
+	leader := c.leader()
+	if n := leader.View().Term - term; n != handovers {
+		t.Fatalf("there were %d elections", n)
+	}
+	got, err := leader.get("counter", false)
+	check(t, err)
+	n, failed := counted.Load(), unknown.Load()
+	if failed > 0 && strings.Contains(c.log.String(), "hands the lead over before") { // it says that the machine was too busy
+		t.Logf("the counter is %s after %d writes, and %d commands have failed", got, n, failed)
+	} else if failed > 0 || got != fmt.Sprint(n) {
+		t.Errorf("the counter is %s after %d writes, and %d commands have failed", got, n, failed)
+	}
+}
+
+// count adds one to an item, or reads it, at a node that leads. began reports whether that has begun.
+func (n *testNode) count(id string, read bool) (began bool, err error) {
+	ks := n.keyspace()
+	if ks == nil {
+		return false, nil
+	}
+	var tx keyspace.Tx
+	ks.BeginKey(&tx, id)
+	if tx.Follows() {
+		tx.Close()
+		return false, nil
+	}
+	it, _ := tx.Get(tx.Container("0"), id)
+	if number, _ := strconv.Atoi(it.Body); !read {
+		tx.Put(tx.Container("0"), id, keyspace.Plain, fmt.Sprint(number+1), expiry.Inherit)
+	}
+	return true, ks.Wait(tx.Close())
 }
 
 // A leader whose transfer fails, since the other node has just died, goes on in its term. That has no lease any more.

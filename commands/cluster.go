@@ -122,28 +122,52 @@ func (e *Engine) LeaderChanged(v *topology.View) {
 			e.disconnectLed()
 		}
 	}
+	if !l.led && v.Leads() { // a transfer has failed, perhaps
+		for _, s := range e.Host.Sessions() {
+			s.deposed.Store(false)
+		}
+	}
 	l.led = v.Leads()
 }
 
-// deposedGrace is the time that the clients of a deposed leader have to take the replies under way.
+// deposedGrace is the time between two looks for clients of a deposed leader that have their replies.
 const deposedGrace = 100 * time.Millisecond
 
-// disconnectLed disconnects, soon, the clients that the node has served as the leader. Clients of Sentinels keep their
-// connections as long as these work, and do not understand MOVED; Sentinels make a deposed master disconnect its clients
-// for the same reason. What such a client sends meanwhile does not run and gets no reply: see awaitsLeader. A client that can
-// only receive messages stays until it unsubscribes.
+// disconnectLed disconnects, soon, the clients that the node has served as the leader, once they have the replies under way.
+// Clients of Sentinels keep their connections as long as these work, and do not understand MOVED; Sentinels make a deposed master
+// disconnect its clients for the same reason. What such a client sends meanwhile does not run and gets no reply: see
+// awaitsLeader. A client that can only receive messages stays until it unsubscribes.
 func (e *Engine) disconnectLed() {
 	for _, s := range e.Host.Sessions() {
 		if s.led.Load() && !s.Proxied {
 			s.deposed.Store(true)
 		}
 	}
+	e.disconnectDeposed(patience)
+}
+
+// disconnectDeposed disconnects deposed sessions after a while, and those that wait for a commit later: a client that loses a
+// reply sends its command again. After the patience it waits for none.
+func (e *Engine) disconnectDeposed(patience time.Duration) {
 	after := e.leadership.after
 	if after == nil {
 		after = func(d time.Duration, f func()) { time.AfterFunc(d, f) }
 	}
 	after(deposedGrace, func() {
-		e.Host.Disconnect(func(s *Session) bool { return s.deposed.Load() && !s.onlyReceives() })
+		commits := false
+		e.Host.Disconnect(func(s *Session) bool {
+			if !s.deposed.Load() || s.onlyReceives() {
+				return false
+			}
+			if s.unanswered.Load() && patience > 0 {
+				commits = true
+				return false
+			}
+			return true
+		})
+		if commits {
+			e.disconnectDeposed(patience - deposedGrace)
+		}
 	})
 }
 

@@ -45,6 +45,15 @@ const (
 	errDeposed     = Error("UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)")
 )
 
+// The errors of a command that has changed something, if the cluster does not say in time whether it keeps that. Libraries repeat
+// a command after CLUSTERDOWN by themselves, and none after a code that Redis does not have.
+const (
+	errNotConfirmed   = Error("UNCERTAIN no majority of nodes has answered in time: the change may be kept or not")
+	errLeaderChanged  = Error("UNCERTAIN the leader has changed: the change may be kept or not")
+	errFullNotDecided = Error("UNCERTAIN the disk of the leader is full: the change may be kept or not")
+	errDoneInPart     = Error("UNCERTAIN the command has ended before all of its pieces were done: a part of them may be kept")
+)
+
 // admitInCluster returns the error of a command that this node does not serve now, or nil. It notes how the
 // node serves it.
 func (e *Engine) admitInCluster(s *Session, r *row, args []string) error {
@@ -118,19 +127,40 @@ func (e *Engine) awaitsLeader(s *Session, err error) <-chan struct{} {
 	switch {
 	case s.wait != nil:
 	case s.deposed.Load() && !s.inSubscribedMode() && isRedirection(err):
-		return untilDisconnected
+		return e.leadership.next() // the end of the connection ends the wait: clients send again then what had no reply
 	case (err == errNoMajority || err == errLoadingData || err == errHandsOver) && (v.Role.Open() || v.Role == topology.Loading),
 		isRedirection(err) && isSilent(v):
-		now := clock.Monotonic()
-		if s.awaits == 0 {
-			s.awaits = now
-		}
-		if s.waited+now-s.awaits > electionPatience {
-			return nil
-		}
-		return e.leadership.await()
+		return e.awaitsElection(s)
 	}
 	return nil
+}
+
+// awaitsElection is awaitsLeader, whatever the error.
+func (e *Engine) awaitsElection(s *Session) <-chan struct{} {
+	now := clock.Monotonic()
+	if s.awaits == 0 {
+		s.awaits = now
+	}
+	if s.waited+now-s.awaits > electionPatience {
+		return nil
+	}
+	return e.leadership.await()
+}
+
+// notBegun is what becomes of a command that was admitted at the leader, and found that the node follows when it was to begin. It
+// comes again, as if it had not come. The error is that of a command that cannot wait for a leader.
+func (e *Engine) notBegun(s *Session, r *row, args []string, out *Outcome) error {
+	s.current = nil
+	if s.Proxied {
+		return errElsewhere
+	}
+	if s.wait == nil {
+		if out.Resume = e.awaitsElection(s); out.Resume != nil {
+			out.Deferred = true
+			return nil
+		}
+	}
+	return e.notServed(s, r, args)
 }
 
 // NoteWait notes that the next commands, which were read together, have waited for the cluster before they are executed. What
@@ -217,13 +247,10 @@ func (e *Engine) throttle(s *Session) error {
 	}
 	s.waited = waited + clock.Monotonic() - start
 	if err != nil {
-		return CommitFailure(err)
+		return refusal(err)
 	}
 	return nil
 }
-
-// untilDisconnected is never closed: the end of the connection ends the wait. Clients send again then what had no reply.
-var untilDisconnected = make(chan struct{})
 
 // isSilent reports whether the leader may have failed, although it is too early for an election: it has missed several
 // heartbeats, of which there are ten in the time of a view's Timeout. Clients are not sent to it for now.
@@ -237,6 +264,11 @@ func (l *leadership) await() <-chan struct{} {
 	if since := l.lostAt.Load(); since != 0 && int64(clock.Monotonic())-since > int64(electionPatience) {
 		return nil
 	}
+	return l.next()
+}
+
+// next returns a channel that closes at the next change of leaders or soon.
+func (l *leadership) next() <-chan struct{} {
 	l.changedMu.Lock()
 	defer l.changedMu.Unlock()
 	if l.changed == nil {
@@ -312,8 +344,22 @@ func (s *Session) settle(lsn keyspace.LSN) (keyspace.LSN, error) {
 	return 0, nil
 }
 
-// CommitFailure returns the error of a command whose commit fails, or is refused, for a cause.
-func CommitFailure(cause error) error {
+// CommitFailure returns the error of a command whose commit fails for a cause. changed says that it has changed something.
+func CommitFailure(cause error, changed bool) error {
+	switch {
+	case !changed:
+	case errors.Is(cause, replica.ErrNoMajority):
+		return errNotConfirmed
+	case errors.Is(cause, replica.ErrVoid):
+		return errLeaderChanged
+	case errors.Is(cause, replica.ErrFull):
+		return errFullNotDecided
+	}
+	return refusal(cause)
+}
+
+// refusal returns the error of a command that has changed nothing, since the cluster or the disk does not take changes for a cause.
+func refusal(cause error) error {
 	switch {
 	case errors.Is(cause, replica.ErrNoMajority):
 		return errNoMajority

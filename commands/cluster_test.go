@@ -378,7 +378,7 @@ func TestRepliesWait(t *testing.T) {
 	w.log.confirm = replica.ErrNoMajority
 	for _, session := range []int{2, 3} { // READONLY means nothing at a leader
 		out := w.engine.Execute(w.session(session), []string{"GET", "foo"})
-		if err := w.engine.Wait(out.LSN, 0); CommitFailure(err) != errNoMajority {
+		if err := w.engine.Wait(out.LSN, 0); CommitFailure(err, out.Changed) != errNoMajority {
 			t.Errorf("session %d: a read without a majority: %v", session, err)
 		}
 	}
@@ -397,22 +397,90 @@ func TestDeposedUnnoticed(t *testing.T) {
 	t.Parallel()
 	w, f := newNodeHarness(t)
 	w.do(1, "SET", "foo", "1")
+	read := w.engine.Execute(w.session(1), []string{"GET", "foo"})
 	w.engine.Keyspace().Follow()
 	w.log.confirm = replica.ErrNoMajority
-	out := w.engine.Execute(w.session(1), []string{"GET", "foo"})
-	if err := w.engine.Wait(out.LSN, 0); err == nil {
+	if err := w.engine.Wait(read.LSN, 0); err == nil {
 		t.Error("a read leaves that no majority has confirmed")
 	}
-	for _, write := range []string{"SET foo 2", "DEL foo", "CONTAINER.SET c TTL 5"} {
-		out := w.engine.Execute(w.session(1), strings.Fields(write))
-		if out.Reply.Str != string(errNoMajority) && w.engine.Wait(out.LSN, 0) == nil {
-			t.Errorf("%s: %s", write, notation(out.Reply))
+	commands := []string{"GET foo", "SET foo 2", "DEL foo", "CONTAINER.SET c TTL 5", "DBSIZE", "EVAL return{redis.call('get','foo')} 0", "EXEC"}
+	for i, command := range commands { // as if they had not come
+		client, proxied := 10+2*i, 11+2*i
+		w.session(proxied).Proxied = true
+		if command == "EXEC" {
+			for _, session := range []int{client, proxied} {
+				w.do(session, "MULTI")
+				w.do(session, "SET", "foo", "3")
+			}
 		}
+		for range 2 { // the transaction is still there
+			if out := w.engine.Execute(w.session(client), strings.Fields(command)); !out.Deferred || out.Resume == nil {
+				t.Errorf("%s: %+v", command, out)
+			}
+		}
+		w.replies("(error) "+string(errElsewhere), proxied, strings.Fields(command)...)
 	}
 	f.become(w, follows())
 	w.replies("(error) MOVED 12182 127.0.0.1:6380", 2, "SET", "foo", "2")
 	w.do(2, "READONLY")
 	w.replies("\"1\"", 2, "GET", "foo")
+}
+
+// TestHandover: what a leader has executed before an orderly handover is answered, reads and writes; what comes then waits, and
+// is redirected. A deposed leader answers the writes that the log has.
+func TestHandover(t *testing.T) {
+	t.Parallel()
+	for _, orderly := range []bool{true, false} {
+		t.Run(fmt.Sprint("orderly ", orderly), func(t *testing.T) {
+			w, f := newNodeHarness(t)
+			ks := w.engine.Keyspace()
+			read := w.engine.Execute(w.session(1), []string{"GET", "foo"})
+			write := w.engine.Execute(w.session(1), []string{"SET", "foo", "1"})
+			f.become(w, leaderless())
+			if orderly {
+				ks.Drain()
+				if err := ks.EndDrain(0); err != nil {
+					t.Fatal(err)
+				}
+			} else if err := ks.Settle(write.LSN); err != nil {
+				t.Fatal(err)
+			}
+			w.log.confirm = replica.ErrNoMajority // another node leads
+			ks.Follow()
+			later := w.engine.Execute(w.session(2), []string{"INCR", "foo"})
+			if !later.Deferred || later.Resume == nil {
+				t.Errorf("a command that comes later: %+v", later)
+			}
+			if err := w.engine.Wait(read.LSN, 0); (err == nil) != orderly || read.Changed {
+				t.Errorf("the read: %v", err)
+			}
+			if err := w.engine.WaitWritten(write.LSN, 0); err != nil || !write.Changed {
+				t.Errorf("the write: %v", err)
+			}
+			f.become(w, follows())
+			w.replies("(error) MOVED 12182 127.0.0.1:6380", 2, "INCR", "foo")
+			w.do(3, "READONLY")
+			w.replies(`"1"`, 3, "GET", "foo")
+		})
+	}
+}
+
+// TestFailedTransfer: the clients of a leader that goes on to lead stay.
+func TestFailedTransfer(t *testing.T) {
+	t.Parallel()
+	w, f := newNodeHarness(t)
+	w.replies("OK", 1, "SET", "foo", "1")
+	w.session(1).Answered()
+	f.become(w, leaderless())
+	if out := w.engine.Execute(w.session(1), []string{"GET", "foo"}); !out.Deferred || out.Resume == nil {
+		t.Errorf("during the transfer: %+v", out)
+	}
+	f.become(w, leads())
+	w.graceOver()
+	if len(w.host.disconnected) > 0 {
+		t.Errorf("%d clients are disconnected", len(w.host.disconnected))
+	}
+	w.replies(`"1"`, 1, "GET", "foo")
 }
 
 // TestUnsettled: a node that was deposed with uncommitted changes reveals none of them.
@@ -422,7 +490,7 @@ func TestUnsettled(t *testing.T) {
 	w.do(1, "SET", "foo", "1")
 	w.log.fail = replica.ErrNoMajority
 	out := w.engine.Execute(w.session(1), []string{"SET", "foo", "2"})
-	if err := w.engine.Wait(out.LSN, 0); CommitFailure(err) != errNoMajority {
+	if err := w.engine.Wait(out.LSN, 0); CommitFailure(err, out.Changed) != errNotConfirmed {
 		t.Errorf("the commit: %v", err)
 	}
 	f.follow(w)
@@ -590,6 +658,8 @@ func TestDeposedLeader(t *testing.T) {
 	if !out.Deferred || blocked.wait == nil {
 		t.Fatalf("XREAD does not wait: %+v", out)
 	}
+	served := w.session(1)
+	w.engine.Execute(served, []string{"GET", "foo"}) // its reply waits
 	if w.received(2); len(w.host.disconnected) != 0 {
 		t.Fatal("clients were disconnected early")
 	}
@@ -610,10 +680,14 @@ func TestDeposedLeader(t *testing.T) {
 	if len(w.host.disconnected) != 0 {
 		t.Errorf("%d clients are disconnected at once", len(w.host.disconnected))
 	}
-	served := w.session(1)
 	if out := w.engine.Execute(served, []string{"GET", "foo"}); !out.Deferred || out.Resume == nil {
 		t.Errorf("a client of the deposed leader gets a reply: %+v", out)
 	}
+	w.graceOver()
+	if slices.Contains(w.host.disconnected, served) {
+		t.Error("a client of the deposed leader is disconnected before it has its replies")
+	}
+	served.Answered()
 	w.graceOver()
 	if !slices.Contains(w.host.disconnected, served) {
 		t.Error("a client of the deposed leader stays")
@@ -719,16 +793,17 @@ func TestSessionsKeepTheirKeyspace(t *testing.T) {
 func TestCommitFailures(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		cause error
-		want  error
+		cause       error
+		read, write error
 	}{
-		{fmt.Errorf("journal: %w", replica.ErrNoMajority), errNoMajority},
-		{fmt.Errorf("journal: %w", replica.ErrVoid), errUnsettled},
-		{replica.ErrFollower, errNotLeading},
-		{errors.New("no space left on device"), Error("MISCONF Errors writing to the journal: no space left on device")},
+		{fmt.Errorf("journal: %w", replica.ErrNoMajority), errNoMajority, errNotConfirmed},
+		{fmt.Errorf("journal: %w", replica.ErrVoid), errUnsettled, errLeaderChanged},
+		{replica.ErrFull, errFullLeader, errFullNotDecided},
+		{replica.ErrFollower, errNotLeading, errNotLeading},
+		{errors.New("no space left on device"), Error("MISCONF Errors writing to the journal: no space left on device"), Error("MISCONF Errors writing to the journal: no space left on device")},
 	} {
-		if got := CommitFailure(c.cause); got != c.want {
-			t.Errorf("%v: %v, want %v", c.cause, got, c.want)
+		if read, write := CommitFailure(c.cause, false), CommitFailure(c.cause, true); read != c.read || write != c.write {
+			t.Errorf("%v: %v and %v, want %v and %v", c.cause, read, write, c.read, c.write)
 		}
 	}
 }

@@ -180,6 +180,15 @@ func (e *Engine) Wait(lsn keyspace.LSN, until time.Duration) error {
 	return e.commit(lsn, until, false)
 }
 
+// WaitWritten is Wait for a command that has changed something; see [keyspace.Keyspace.WaitWritten].
+func (e *Engine) WaitWritten(lsn keyspace.LSN, until time.Duration) error {
+	ks := e.Keyspace()
+	if ks == nil {
+		return withoutKeyspace(lsn)
+	}
+	return ks.WaitWritten(lsn, until)
+}
+
 // CommitNow is Wait for a caller that serves many clients; see [keyspace.Keyspace.CommitNow]. In a cluster it fails with
 // [ErrCommitting] if the commit takes long.
 func (e *Engine) CommitNow(lsn keyspace.LSN, until time.Duration) error {

@@ -189,6 +189,7 @@ type Context struct {
 	counted     bool       // the error that the script replies is in the statistics already
 
 	pieces  keyspace.LSN // covers the transactions of inPieces
+	changed bool         // one of them has changed something
 	refusal error        // why inPieces has ended before its last piece; nil: it has not
 
 	// outside is what the Run leaves for after the transaction, without locks. It returns the reply, or true

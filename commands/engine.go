@@ -140,6 +140,9 @@ type Outcome struct {
 	// 0: nothing.
 	LSN keyspace.LSN
 
+	// Changed says that the command has changed something, which is or is not kept if LSN cannot be committed.
+	Changed bool
+
 	// Deferred means that the command has not run, as if it had not come, and has no reply. Resume is
 	// closed when it is time to try again: after CLIENT PAUSE, a delay, or when there may be what BLOCK waits for. If Resume is nil the command may take
 	// long: it is to run where no other session waits (see Session.OnLoop), and when the session has a turn
@@ -266,6 +269,12 @@ func (e *Engine) execute(s *Session, args []string, out *Outcome) {
 			err = e.run(s, r, args, run, out)
 		}
 	}
+	if err == errNotLeading {
+		if err = e.notBegun(s, r, args, out); err != nil {
+			out.Reply = e.reject(s, r, err)
+		}
+		return
+	}
 	if err != nil {
 		out.Reply = Fail(err)
 	} else if s.ctx.resume != nil {
@@ -329,14 +338,17 @@ func (e *Engine) diskRefusal(frees bool) error {
 	case e.Cluster != nil && e.Keyspace().DiskFull() && !e.Cluster.View().NoHeir:
 		return errHandsOver
 	}
-	return CommitFailure(err)
+	return refusal(err)
 }
 
 // run runs a parsed command in a transaction of its own. It closes the transaction, sets the outcome's LSN
 // and sends the command's events. A panic of the command, or of one within an EXEC, rolls back its
 // changes and drops its events. So does the veto of a container on hold, which is the reply, of EXEC too. After an
-// error nothing has begun.
+// error nothing has begun; errNotLeading means that the node follows since the command was admitted.
 func (e *Engine) run(s *Session, r *row, args []string, run Run, out *Outcome) error {
+	if s.service == serveLeads && !s.unanswered.Load() {
+		s.unanswered.Store(true)
+	}
 	switch err := e.begin(s, r, args); {
 	case err == errLocked:
 		out.Deferred = true
@@ -345,17 +357,23 @@ func (e *Engine) run(s *Session, r *row, args []string, run Run, out *Outcome) e
 		out.Close = err == errAbandoned || err == errReloaded
 		return err
 	}
+	if s.service == serveLeads && s.tx.Follows() {
+		s.tx.Rollback()
+		return errNotLeading
+	}
 	s.ctx = Context{Tx: &s.tx, Session: s, Engine: e, Input: &s.in}
 	completed := false
 	defer func() {
 		s.late = lateLocks{}
 		if completed && !s.ctx.panicked && !s.ctx.aborted {
+			out.Changed = s.tx.Writes()
 			out.LSN = max(out.LSN, s.tx.Close())
 		} else {
 			out.LSN = max(out.LSN, s.tx.Rollback())
 			s.ctx.batch.cancel(&e.Broker.queue)
 		}
 		out.LSN = max(out.LSN, s.ctx.pieces)
+		out.Changed = (out.Changed || s.ctx.changed) && r.Flags&ReadOnly == 0
 		if s.service != serveAlone {
 			var err error
 			if out.LSN, err = s.settle(out.LSN); err != nil {

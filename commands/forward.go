@@ -25,6 +25,7 @@ type Forward struct {
 	Commands [][]string // to send, in order; the client gets the reply of the last one
 	Kind     ForwardKind
 	Silent   bool // the client wants no reply
+	Writes   bool // it may change something
 	Unwatch  bool // the first command is UNWATCH: what was watched before does not count
 	State    SessionState
 	Waited   time.Duration // for a leader
@@ -54,9 +55,9 @@ type SessionState struct {
 // Errors of commands that are passed on.
 const (
 	errElsewhere = Error("MOVED 0 another node") // of a session of a proxy
-	// ErrUnknownFate is the error of a command without a reply whose leader is gone.
-	ErrUnknownFate = Error("CLUSTERDOWN the connection to the leader broke: the command may have been run or not")
-	// ErrNotRun is the error of a command that no leader has run.
+	// ErrUnknownFate is the error of a command that writes, without a reply, whose leader is gone.
+	ErrUnknownFate = Error("UNCERTAIN the connection to the leader broke: the command may have been run or not")
+	// ErrNotRun is the error of a command that no leader has run, or that changes nothing.
 	ErrNotRun = errNoMajority
 )
 
@@ -108,7 +109,11 @@ func (e *Engine) forward(s *Session, r *row, args []string, refusal error, out *
 		out.Reply, s.current = NullArray, r
 		return nil, true
 	}
-	f := &Forward{State: s.state(), Waited: s.endWaits()}
+	needs := r.Flags
+	if exec {
+		needs = s.multi.flags
+	}
+	f := &Forward{State: s.state(), Waited: s.endWaits(), Writes: needs&(Write|MayWrite) != 0}
 	switch {
 	case exec:
 		if err := s.checkForwarded(); err != nil {

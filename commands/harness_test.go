@@ -225,6 +225,7 @@ func (w *harness) do(session int, args ...string) Reply {
 	if err := w.engine.Keyspace().Wait(w.last.LSN); err != nil {
 		w.t.Fatalf("%q: %v", args, err)
 	}
+	s.Answered()
 	return w.last.Reply
 }
 

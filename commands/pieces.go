@@ -8,7 +8,8 @@ import (
 
 // inPieces does work in pieces, each a transaction of its own that begin begins, so that no lock is held for long. f does
 // a piece and reports whether there is another. The reply reveals all of them. A piece is atomic, the whole is not. If a
-// cluster cannot commit what the pieces have written so far, no other follows, and the reply is the error.
+// cluster cannot commit what the pieces have written so far, or the node does not lead any more, no other follows, and the reply
+// is the error.
 //
 // It is for commands with [ScopeSweep]: their own transaction locks nothing, but all if it is that of EXEC, which then does
 // all the work.
@@ -36,20 +37,34 @@ func (s *Session) giveWay() {
 // piece does one piece. A panic takes it back.
 func (x *Context) piece(begin func(*keyspace.Keyspace, *keyspace.Tx), f func(tx *keyspace.Tx) (more bool)) (more bool) {
 	ks := x.Engine.Keyspace()
-	if x.refusal = x.Engine.throttle(x.Session); x.refusal != nil {
-		return false
+	if err := x.Engine.throttle(x.Session); err != nil {
+		return x.refusePiece(err)
 	}
 	tx := keyspace.Tx{OnDeath: x.Tx.OnDeath, By: x.Tx.By, KeepAccesses: x.Tx.KeepAccesses}
 	begin(ks, &tx)
+	if x.Session.service == serveLeads && tx.Follows() {
+		tx.Rollback()
+		return x.refusePiece(errNotLeading)
+	}
 	completed := false
 	defer func() {
 		end := tx.Close
 		if !completed {
 			end = tx.Rollback
+		} else if tx.Writes() {
+			x.changed = true
 		}
 		x.pieces = max(x.pieces, end())
 	}()
 	more = f(&tx)
 	completed = true
 	return more
+}
+
+// refusePiece ends the pieces with an error, which has another code if some of them have changed something.
+func (x *Context) refusePiece(err error) (more bool) {
+	if x.refusal = err; x.changed {
+		x.refusal = errDoneInPart
+	}
+	return false
 }

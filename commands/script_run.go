@@ -131,6 +131,9 @@ func (r *scriptRun) lasts() error {
 // endedByOthers returns the error with which another ends the script.
 func (r *scriptRun) endedByOthers() error {
 	if why := r.ended.Load(); why != nil {
+		if *why == errScriptDeposed && !r.queued {
+			return errAgain // at the leader
+		}
 		return rolledBack{r.fail(*why)}
 	}
 	if r.state.Load() == scriptKilled {

@@ -69,10 +69,12 @@ type Session struct {
 	revealed      keyspace.LSN  // covers everything that any reply has revealed
 	subscriptions subscriptions // protected by the broker's mutex
 
-	led      atomic.Bool // the node has served a command as the leader
-	deposed  atomic.Bool // it does not lead any more: the session is disconnected soon
-	readonly bool        // READONLY: reads of this node's past are welcome
-	service  service     // of the running command; see cluster_admission.go
+	led     atomic.Bool // the node has served a command as the leader
+	deposed atomic.Bool // it does not lead any more: the session is disconnected soon
+	// unanswered is set from before a leader's command begins until its reply has left; see Answered.
+	unanswered atomic.Bool
+	readonly   bool    // READONLY: reads of this node's past are welcome
+	service    service // of the running command; see cluster_admission.go
 
 	late         lateLocks // of the running script
 	scriptAll    bool      // the script runs again, and locks all partitions
@@ -134,6 +136,13 @@ func (s *Session) noteCommand(r *row, now int64) {
 	}
 	if s.lastUsed.Load() != now {
 		s.lastUsed.Store(now)
+	}
+}
+
+// Answered notes that the replies to all commands so far have left.
+func (s *Session) Answered() {
+	if s.unanswered.Load() { // a load is far cheaper than a store
+		s.unanswered.Store(false)
 	}
 }
 

@@ -1,6 +1,8 @@
 package keyspace
 
 import (
+	"time"
+
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace/aof"
@@ -20,7 +22,8 @@ import (
 //  2. A follower changes nothing but by Apply. A transaction that tries is taken back: see Tx.refused. The purge, burials,
 //     eviction, ends of windows and records of the clock are the leader's.
 //  3. Whether the node leads changes while all partitions are locked. So a transaction that has locked any sees it constant.
-//  4. A leader removes nothing at a time that its lease does not cover, and the next one begins at the end of the lease. A
+//  4. A leader removes nothing at a time that its lease does not cover, and the next one begins at the end of the lease, which
+//     an orderly handover sets to the time of its last transaction. A
 //     follower's clock stands at a moment for which the log is complete. So what a node removes from memory because it is
 //     dead is dead on every node for good, and a follower may remove it by itself.
 
@@ -156,14 +159,48 @@ func (ks *Keyspace) Follow() {
 	var tx Tx
 	ks.lockAll(&tx)
 	defer tx.Close()
-	if ks.follows() || ks.role == nil {
+	switch {
+	case ks.role == nil:
+	case ks.role.Leads():
+		ks.role.Follow()
+		until := ks.lease.End() // after an extension under way; there is none later
+		ks.clock.Follow(min(tx.now, until))
+		ks.role.EndLed(uint64(ks.journal.Last()))
+		ks.holdTimers()
+	case ks.role.Drains():
+		ks.role.Follow()
+		ks.role.EndLed(uint64(ks.journal.Last()))
+	}
+}
+
+// Drain is the first step of an orderly handover. It is Follow for a leader that goes on to commit what it has done. The last
+// record of its clock ends the lease, so the next leader's time begins where this one's ends. EndDrain is the second step.
+func (ks *Keyspace) Drain() {
+	var tx Tx
+	ks.lockAll(&tx)
+	defer tx.Close()
+	if ks.role == nil || ks.follows() {
 		return
 	}
-	ks.role.Follow()
-	until := ks.lease.End() // after an extension under way; there is none later
-	ks.clock.Follow(min(tx.now, until))
-	ks.role.EndLed(uint64(ks.journal.Last()))
+	ks.role.Drain()
+	ks.clock.Follow(ks.lease.Close(ks.Now, ks.appendClock))
 	ks.holdTimers()
+}
+
+// EndDrain commits what was done before Drain, and makes sure that the node has led until then. After that the replies of that
+// time may leave, whoever leads next. It fails at a time as WaitUntil does: then Confirm decides about each reply, until Follow.
+func (ks *Keyspace) EndDrain(until time.Duration) error {
+	last := ks.journal.Last()
+	if err := ks.WaitUntil(last, until, true); err != nil {
+		return err
+	}
+	var tx Tx
+	ks.lockAll(&tx)
+	defer tx.Close()
+	if ks.role.Drains() && ks.journal.Last() == last { // else another node leads, or this one has led again
+		ks.role.EndDrained(uint64(last))
+	}
+	return nil
 }
 
 // holdTimers holds the timers of the purge as long as nothing may be removed, and while the keyspace follows: those of
@@ -214,9 +251,10 @@ func (ks *Keyspace) settleApplied(lsn LSN, t replica.Tail) error {
 	return nil
 }
 
-// noteClock notes the record of a leader's clock. All partitions are locked.
+// noteClock notes the record of a leader's clock. The last one in the log counts: that of a handover takes a lease back. All
+// partitions are locked.
 func (ks *Keyspace) noteClock(it record.Item) {
-	ks.lease.Set(max(ks.lease.End(), it.TS))
+	ks.lease.Set(it.TS)
 	ks.epoch.Store(max(ks.epoch.Load(), it.Version))
 }
 

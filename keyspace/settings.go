@@ -11,7 +11,7 @@ import (
 // has changed nothing. Rollback then takes back the rest. For a transaction that changes something on a node that does not
 // lead it returns [replica.ErrFollower].
 func (tx *Tx) Veto() error {
-	if tx.veto == nil && tx.ks != nil && tx.ks.role != nil && (len(tx.group) > 0 || tx.changes.Any()) && tx.ks.follows() {
+	if tx.veto == nil && tx.ks != nil && tx.ks.role != nil && tx.Writes() && tx.ks.follows() {
 		return replica.ErrFollower
 	}
 	return tx.veto

@@ -117,7 +117,7 @@ func (ks *Keyspace) lockAll(tx *Tx) {
 // which they happened.
 func (tx *Tx) Close() LSN {
 	lsn := tx.reveal
-	if len(tx.group) > 0 || tx.changes.Any() {
+	if tx.Writes() {
 		if tx.ks.follows() {
 			return tx.refuse()
 		}
@@ -238,6 +238,13 @@ func (tx *Tx) withinAll(f func()) {
 }
 
 func (tx *Tx) saw(lsn LSN) { tx.reveal = max(tx.reveal, lsn) }
+
+// Follows reports whether the transaction has begun on a node of a cluster that follows. It may change nothing, and what it
+// reads is of the leader's past.
+func (tx *Tx) Follows() bool { return tx.follows }
+
+// Writes reports whether the transaction has changed something.
+func (tx *Tx) Writes() bool { return len(tx.group) > 0 || tx.changes.Any() }
 
 // Now returns the frozen moment in ms.
 func (tx *Tx) Now() int64 { return tx.now }

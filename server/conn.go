@@ -427,7 +427,7 @@ func (c *conn) await(ready <-chan struct{}, left func() bool) error {
 
 // reject answers a violation of the protocol, after the replies to what came before it. The connection ends.
 func (c *conn) reject(err error) error {
-	c.pipe.add(c.session.Proto, &commands.Reply{Kind: commands.KindError, Str: "ERR " + err.Error()}, 0)
+	c.pipe.add(c.session.Proto, &commands.Reply{Kind: commands.KindError, Str: "ERR " + err.Error()}, 0, false)
 	return cmp.Or(c.flush(), err)
 }
 
@@ -440,16 +440,17 @@ func (c *conn) flush() error {
 		c.pipe.until = c.server.engine.Deadline(c.pipe.waited)
 	}
 	if c.pipe.lsn == 0 || c.pipe.until == 0 {
-		c.pipe.commit(c.waitCommit)
+		c.pipe.commit(c.waitCommit, c.waitWritten)
 	} else {
 		began := clock.Monotonic()
-		c.pipe.commit(c.waitCommit)
+		c.pipe.commit(c.waitCommit, c.waitWritten)
 		if took := c.lastWait.note(began); took > 0 {
 			c.session.NoteWait(c.pipe.waited + took) // what was read together shares one wait
 		}
 	}
 	err := c.send(c.pipe.out)
 	c.pipe.reset()
+	c.session.Answered()
 	return err
 }
 
@@ -457,6 +458,11 @@ func (c *conn) flush() error {
 func (c *conn) waitCommit(lsn keyspace.LSN) error {
 	c.session.ResetTimer()
 	return c.pipe.waitCommit(c.server.engine.Wait, lsn)
+}
+
+// waitWritten is waitCommit for the reply to a command that has changed something.
+func (c *conn) waitWritten(lsn keyspace.LSN) error {
+	return c.pipe.waitCommit(c.server.engine.WaitWritten, lsn)
 }
 
 // stream sends a large reply piece by piece, so that it is never in memory twice, after the replies before it.
@@ -469,9 +475,13 @@ func (c *conn) stream(pending *commands.Outcome) error {
 		return err
 	}
 	c.pipe.until = c.server.engine.Deadline(pending.Waited)
-	if err := c.waitCommit(pending.LSN); err != nil {
-		refusal := commands.Reply{Kind: commands.KindError, Str: commands.CommitFailure(err).Error()}
-		c.pipe.add(c.session.Proto, &refusal, 0)
+	wait := c.waitCommit
+	if pending.Changed {
+		wait = c.waitWritten
+	}
+	if err := wait(pending.LSN); err != nil {
+		refusal := commands.Reply{Kind: commands.KindError, Str: commands.CommitFailure(err, pending.Changed).Error()}
+		c.pipe.add(c.session.Proto, &refusal, 0, false)
 	} else if err := resp.Stream(c.pipe.out, c.session.Proto, &pending.Reply, c.send); err != nil {
 		return err
 	}

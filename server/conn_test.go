@@ -10,6 +10,7 @@ import (
 
 	"mayfly/commands"
 	"mayfly/keyspace"
+	"mayfly/keyspace/replica"
 	"mayfly/server/config"
 )
 
@@ -71,6 +72,28 @@ func TestFailedCommit(t *testing.T) {
 	c.expect("+PONG\r\n+OK\r\n" + refused + "+PONG\r\n" + refused)
 	c.send(command("PING") + command("BIG") + command("PING"))
 	c.expect("+PONG\r\n" + refused + "+PONG\r\n")
+}
+
+// When a node of a cluster leads no more, changes that are committed are acknowledged, others have an unknown fate, and reads
+// may be repeated.
+func TestCommitOfADeposedLeader(t *testing.T) {
+	t.Parallel()
+	e := newFakeEngine()
+	e.deadline = time.Hour
+	e.wait = func(keyspace.LSN) error { return replica.ErrNoMajority }
+	e.written = func(lsn keyspace.LSN) error {
+		if lsn > 2 {
+			return replica.ErrNoMajority
+		}
+		return nil
+	}
+	big := strings.Repeat("x", 2*largeReply)
+	e.outcomes = map[string]commands.Outcome{"READ": {Reply: commands.OK, LSN: 2}, "BIG": {Reply: commands.Bulk(big), LSN: 3, Changed: true}}
+	c := dial(t, newTestServer(t).run(t, e, nil))
+	c.send(command("SET", "a", "1") + command("READ") + command("SET", "a", "2") + command("SET", "a", "3") + command("READ") + command("BIG"))
+	read := "-" + commands.CommitFailure(replica.ErrNoMajority, false).Error() + "\r\n"
+	written := "-" + commands.CommitFailure(replica.ErrNoMajority, true).Error() + "\r\n"
+	c.expect("+OK\r\n" + read + "+OK\r\n" + written + read + written)
 }
 
 func TestQuitDropsTheRest(t *testing.T) {

@@ -50,6 +50,7 @@ type fakeEngine struct {
 	slow     string // a command that a loop defers, and that needs a turn
 	deadline time.Duration
 	brief    func(keyspace.LSN) error // of CommitNow; nil: wait
+	written  func(keyspace.LSN) error // of WaitWritten; nil: wait
 
 	mu         sync.Mutex // protects what follows
 	values     map[string]string
@@ -76,6 +77,13 @@ func (e *fakeEngine) CloseSession(*commands.Session) {}
 func (e *fakeEngine) CommitNow(lsn keyspace.LSN, _ time.Duration) error {
 	if e.brief != nil {
 		return e.brief(lsn)
+	}
+	return e.Wait(lsn, 0)
+}
+
+func (e *fakeEngine) WaitWritten(lsn keyspace.LSN, _ time.Duration) error {
+	if e.written != nil {
+		return e.written(lsn)
 	}
 	return e.Wait(lsn, 0)
 }
@@ -121,7 +129,7 @@ func (e *fakeEngine) Execute(s *commands.Session, args []string) commands.Outcom
 	case name == "SET" && len(args) == 3:
 		e.lsn++
 		e.values[strings.Clone(args[1])] = strings.Clone(args[2])
-		return commands.Outcome{Reply: commands.OK, LSN: e.lsn}
+		return commands.Outcome{Reply: commands.OK, LSN: e.lsn, Changed: true}
 	}
 	return commands.Outcome{Reply: e.read(s, name, args)}
 }

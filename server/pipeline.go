@@ -79,11 +79,11 @@ func (p *pipeline) execute(c *conn, args []string) (pending *commands.Outcome, e
 		return &commands.Outcome{Forward: out.Forward}, errForward
 	case resp.Exceeds(&out.Reply, largeReply):
 		c.executed++
-		return &commands.Outcome{Reply: out.Reply, LSN: out.LSN, Close: out.Close, Waited: out.Waited}, errLarge
+		return &commands.Outcome{Reply: out.Reply, LSN: out.LSN, Changed: out.Changed, Close: out.Close, Waited: out.Waited}, errLarge
 	}
 	c.executed++
 	p.waited = max(p.waited, out.Waited)
-	p.add(c.session.Proto, &out.Reply, out.LSN)
+	p.add(c.session.Proto, &out.Reply, out.LSN, out.Changed)
 	return nil, p.after(c, out.Close)
 }
 

@@ -67,10 +67,11 @@ var defaultTimeouts = timeouts{handshake: 10 * time.Second, stall: time.Minute, 
 // enters it once for a command and once for the commit of a turn.
 type executor interface {
 	Execute(s *commands.Session, args []string) commands.Outcome
-	Wait(lsn keyspace.LSN, until time.Duration) error      // for goroutines
-	CommitNow(lsn keyspace.LSN, until time.Duration) error // for loops; commands.ErrCommitting: it takes long
-	Deadline(waited time.Duration) time.Duration           // until when to wait for commands that have waited before
-	Leaders(s *commands.Session) forward.Leaders           // for a client whose commands the leader runs
+	Wait(lsn keyspace.LSN, until time.Duration) error        // for goroutines
+	WaitWritten(lsn keyspace.LSN, until time.Duration) error // for the reply to a command that has changed something
+	CommitNow(lsn keyspace.LSN, until time.Duration) error   // for loops; commands.ErrCommitting: it takes long
+	Deadline(waited time.Duration) time.Duration             // until when to wait for commands that have waited before
+	Leaders(s *commands.Session) forward.Leaders             // for a client whose commands the leader runs
 	CloseSession(s *commands.Session)
 	Now() int64
 

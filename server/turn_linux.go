@@ -325,7 +325,7 @@ func (l *loop) takeSpan(to *pipeline) {
 	to.out = append(to.out, l.pipe.out[span.from:]...)
 	to.waited = l.pipe.waited
 	for _, m := range l.pipe.marks[span.mark:] {
-		to.marks = append(to.marks, mark{m.end - span.from, m.lsn})
+		to.marks = append(to.marks, mark{m.end - span.from, m.lsn, m.changed})
 		to.lsn = max(to.lsn, m.lsn)
 	}
 	l.dropSpan()
@@ -362,7 +362,7 @@ func (l *loop) commit() bool {
 	}
 	l.pipe.until = l.server.engine.Deadline(l.pipe.waited)
 	if l.pipe.until == 0 {
-		l.pipe.commit(l.waitCommit)
+		l.pipe.commit(l.waitCommit, l.waitCommit)
 		return true
 	}
 	began := clock.Monotonic()
@@ -402,6 +402,7 @@ func (l *loop) waitCommit(lsn keyspace.LSN) error {
 // ends this connection only: the others' replies leave, once.
 func (l *loop) send(c *conn, replies []byte) {
 	if len(replies) == 0 {
+		c.session.Answered()
 		return
 	}
 	if !c.contain(func() {
@@ -415,7 +416,9 @@ func (l *loop) send(c *conn, replies []byte) {
 			rest := newPipeline()
 			rest.out = append(rest.out, replies[n:]...)
 			l.handOff(c, rest, c.flush)
+			return
 		}
+		c.session.Answered()
 	}) {
 		l.abandon(c)
 	}

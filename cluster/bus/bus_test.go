@@ -175,7 +175,7 @@ func TestOrder(t *testing.T) {
 func TestLargeMessages(t *testing.T) {
 	t.Parallel()
 	a, b, _ := pair(t)
-	large := strings.Repeat("x", 40<<20)
+	large := strings.Repeat("x", 8<<20)
 	for _, s := range []string{"a", large, "b", strings.Repeat("y", readBuffer), "c"} {
 		a.Send(text(s))
 		until(t, "room", func() bool { // more than one large message would be dropped

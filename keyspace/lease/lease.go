@@ -44,6 +44,19 @@ func (l *Lease) Renew(now int64, record func(until int64) uint64) {
 	l.until.Store(until)
 }
 
+// Close ends the lease at the time (ms) that now returns, with a record of it, and returns that time. Nothing extends the lease
+// any more. A time that Covers accepts before or after is not later: while now reads the clock the lease covers nothing, and
+// End waits.
+func (l *Lease) Close(now func() int64, record func(until int64) uint64) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.until.Store(0)
+	until := now()
+	l.lsn.Store(record(until))
+	l.until.Store(until)
+	return until
+}
+
 // Set sets the end of the lease (ms) without a record: the first of a run, or the last.
 func (l *Lease) Set(until int64) {
 	l.mu.Lock()

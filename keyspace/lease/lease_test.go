@@ -34,3 +34,24 @@ func TestLease(t *testing.T) {
 		t.Errorf("records %d", records)
 	}
 }
+
+// TestClose: a lease ends at the time that it is closed, and no later one was in use.
+func TestClose(t *testing.T) {
+	t.Parallel()
+	var l Lease
+	var records []int64
+	record := func(until int64) uint64 {
+		records = append(records, until)
+		return uint64(len(records))
+	}
+	l.Renew(1000, record)
+	at := l.Close(func() int64 {
+		if l.Covers(1001) {
+			t.Error("the lease covers a time while it is closed: that may be later than the one that is read then")
+		}
+		return 1100
+	}, record)
+	if at != 1100 || l.End() != 1100 || l.Covers(1101) || !l.Covers(1100) || l.LSN() != 2 || records[1] != 1100 {
+		t.Errorf("closed at %d, the lease ends at %d, records %d", at, l.End(), records)
+	}
+}

@@ -10,9 +10,13 @@ import (
 // Role is what a keyspace knows of its part in a cluster. Safe for concurrent use.
 type Role struct {
 	Replicator
-	leads    atomic.Bool
-	moment   atomic.Int64  // ms; see Moment
+	leads  atomic.Bool
+	moment atomic.Int64 // ms; see Moment
+
+	// A period of leadership is open from Lead until Follow or EndDrained. Confirm proves something for its transactions meanwhile.
+	open     atomic.Bool
 	followed atomic.Uint64 // see EndLed
+	drained  atomic.Uint64 // see EndDrained
 
 	mu      sync.Mutex // protects what follows
 	tail    Tail       // of what memory and the journal have
@@ -44,6 +48,7 @@ func (r *Role) Refusal() error {
 // Lead makes the role that of the leader, at a moment in ms. No transaction that changes something may be open.
 func (r *Role) Lead(moment int64) {
 	r.Swept(moment)
+	r.open.Store(true)
 	r.leads.Store(true)
 }
 
@@ -51,24 +56,40 @@ func (r *Role) Lead(moment int64) {
 func (r *Role) Follow() {
 	r.followed.Store(math.MaxUint64)
 	r.leads.Store(false)
+	r.open.Store(false)
 }
 
 // EndLed notes the last LSN that the journal has drawn when the node began to follow.
 func (r *Role) EndLed(last uint64) { r.followed.Store(last) }
 
-// ConfirmLSN makes sure that the node has led since a transaction that has returned an LSN, unless that was a follower's.
-// Transactions of a leader return an LSN that was drawn since it leads, or a greater one. It ends at a time as Confirm does.
+// Drain makes the role that of a follower, but leaves the period open. No transaction that changes something may be open.
+// EndDrained, Follow or Lead comes after it.
+func (r *Role) Drain() { r.leads.Store(false) }
+
+// Drains reports whether the node follows, and its period is open.
+func (r *Role) Drains() bool { return !r.leads.Load() && r.open.Load() }
+
+// EndDrained ends a period at its last LSN. Confirm has succeeded since Drain: all transactions of the period are confirmed.
+func (r *Role) EndDrained(last uint64) {
+	r.drained.Store(last)
+	r.open.Store(false)
+}
+
+// ConfirmLSN makes sure that the node has led since a transaction that has returned an LSN, unless that was a follower's, or
+// until the end of a period that was confirmed as a whole. Transactions of a leader return an LSN that was drawn since it
+// leads, or a greater one. It ends at a time as Confirm does.
 func (r *Role) ConfirmLSN(lsn uint64, until time.Duration) error {
-	leads := r.leads.Load() // first: who sees that the node follows sees followed too
+	open := r.open.Load() // first: who sees that the period has ended sees how
 	switch {
 	case lsn <= r.followed.Load(): // it led then, and not always since
 		return ErrNoMajority
-	case leads:
-		if err := r.Confirm(until); err != nil {
-			return err
-		}
+	case open:
+		err := r.Confirm(until)
 		if lsn <= r.followed.Load() { // the answer is that of a later session, another node has led between
 			return ErrNoMajority
+		}
+		if err != nil && lsn > r.drained.Load() {
+			return err
 		}
 	}
 	return nil

@@ -22,6 +22,10 @@ func TestConfirmLSN(t *testing.T) {
 		r.EndLed(read)
 		r.Lead(1)
 	}
+	handsOver := func(r *Role) {
+		r.Drain()
+		r.EndDrained(read)
+	}
 	for _, tt := range []struct {
 		name           string
 		before, during func(*Role)
@@ -33,6 +37,12 @@ func TestConfirmLSN(t *testing.T) {
 		{name: "it has followed before", before: again, want: ErrNoMajority},
 		{name: "it has followed meanwhile", during: again, want: ErrNoMajority},
 		{name: "it follows meanwhile", during: (*Role).Follow, want: ErrNoMajority},
+		{name: "it drains", before: (*Role).Drain},
+		{name: "it drains without a majority", before: (*Role).Drain, confirmed: ErrNoMajority, want: ErrNoMajority},
+		{name: "it has handed over", before: handsOver, confirmed: ErrNoMajority},
+		{name: "it hands over meanwhile", during: handsOver, confirmed: ErrNoMajority},
+		{name: "it has handed over and leads again", before: func(r *Role) { handsOver(r); r.Lead(1) }, confirmed: ErrNoMajority},
+		{name: "it was deposed while it drained", before: func(r *Role) { r.Drain(); r.Follow(); r.EndLed(read) }, want: ErrNoMajority},
 	} {
 		var r *Role
 		r = NewRole(confirms(func() error {

@@ -42,6 +42,22 @@ func (e *Engine) AppendReplicated(batch string, t replica.Tail) (journal.LSN, er
 // WaitUntil is Wait, CommitNow if now is set. In a cluster it fails with [replica.ErrNoMajority] at a time, as clock.Monotonic
 // says; 0: after 3 s for the commit, and 3 s to confirm that the node leads.
 func (s Service) WaitUntil(lsn journal.LSN, until time.Duration, now bool) error {
+	err := s.waitCommitted(lsn, until, now)
+	if err == nil && s.role != nil && lsn != 0 {
+		err = s.role.ConfirmLSN(uint64(lsn), until)
+	}
+	return err
+}
+
+// WaitWritten is WaitUntil for a transaction that has changed something. That the log has its changes proves that the node led
+// then: no other one has led in between, and what the transaction has read is what the log says. So it succeeds also if another
+// node leads by now.
+func (s Service) WaitWritten(lsn journal.LSN, until time.Duration) error {
+	return s.waitCommitted(lsn, until, false)
+}
+
+// waitCommitted is WaitUntil without the confirmation that the node leads.
+func (s Service) waitCommitted(lsn journal.LSN, until time.Duration, now bool) error {
 	switch {
 	case s.role == nil:
 		return s.ForClients(s.engine.Journal.WaitUntil(lsn, until, now))
@@ -57,7 +73,7 @@ func (s Service) WaitUntil(lsn journal.LSN, until time.Duration, now bool) error
 	case lsn > s.engine.Journal.Replicated():
 		return replica.ErrFull
 	} // else a majority has it, and this node's files get it when there is room
-	return s.role.ConfirmLSN(uint64(lsn), until)
+	return nil
 }
 
 // Settle is Wait without the confirmation that the node leads. If the log has the batch meanwhile, it does not fail because

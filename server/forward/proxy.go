@@ -311,7 +311,7 @@ func (p *Proxy) round(list []entry) (rest []entry) {
 		moved, err := p.reply(r, &list[i], list[i-refused:i])
 		if err != nil && p.gone == nil {
 			p.failAll(list[i-refused:i], commands.ErrNotRun.Error())
-			p.failAll(list[i:], commands.ErrUnknownFate.Error())
+			p.failUnknown(list[i:])
 		}
 		if err != nil || p.gone != nil {
 			p.end()
@@ -451,6 +451,17 @@ func (p *Proxy) failAll(list []entry, text string) {
 		if !list[i].forward.Silent {
 			_ = p.emit([]byte("-" + text + "\r\n")) // p.gone says it, too
 		}
+	}
+}
+
+// failUnknown gives the clients of commands without a reply an error: whether these have run is not known.
+func (p *Proxy) failUnknown(list []entry) {
+	for i := range list {
+		text := commands.ErrNotRun
+		if list[i].forward.Writes {
+			text = commands.ErrUnknownFate
+		}
+		p.failAll(list[i:i+1], text.Error())
 	}
 }
 

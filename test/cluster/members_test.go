@@ -110,6 +110,53 @@ func TestClusterRollingRestart(t *testing.T) {
 	t.Log(l.figures())
 }
 
+// TestClusterTransfer passes the lead on while clients count without a pause, and restarts the leader. Each command is done once:
+// a library that is told too early that one was not done repeats it. Nothing lives shorter.
+func TestClusterTransfer(t *testing.T) {
+	t.Parallel()
+	c := harness.StartCluster(t, 3)
+	var stopped atomic.Bool
+	var calls atomic.Int64
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			client := c.ClusterClient()
+			defer client.Close()
+			for n := int64(1); !stopped.Load() && !t.Failed(); n++ {
+				if got, err := client.Incr(t.Context(), fmt.Sprint("count-", i)).Result(); err != nil || got != n {
+					t.Errorf("INCR number %d of client %d: %d, %v", n, i, got, err)
+				}
+				calls.Add(1)
+			}
+		})
+	}
+	goesOn := func() {
+		t.Helper()
+		before := calls.Load()
+		c.Await("calls of cluster clients", func() bool { return calls.Load() > before+100 || t.Failed() })
+	}
+	for range drill.Pick(4, 4, 50) {
+		goesOn()
+		const life = 20 * time.Second
+		began := time.Now()
+		do(c, "SET", "lock", "v", "PX", life.Milliseconds())
+		do(c, "CLUSTER", "TRANSFER")
+		goesOn()
+		leader := c.Leader()
+		left, _ := do(c, "PTTL", "lock").(int64)
+		if lived := time.Since(began); time.Duration(left)*time.Millisecond+lived < life-time.Millisecond {
+			t.Errorf("after %v another leader says that a key of %v has %d ms left", lived, life, left)
+		}
+		leader.Terminate()
+		leader.Start() // go-redis learns of another leader from this node, or after a while
+		leader.AwaitServing()
+	}
+	goesOn()
+	stopped.Store(true)
+	wg.Wait()
+	t.Logf("%d calls", calls.Load())
+}
+
 // TestClusterMembers adds a node under load and removes the leader; in a drill, it adds two and removes two.
 func TestClusterMembers(t *testing.T) {
 	t.Parallel()

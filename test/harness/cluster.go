@@ -458,7 +458,7 @@ func Temporary(err error) bool {
 		_, broken := errors.AsType[net.Error](err)
 		return broken || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, redis.ErrPoolTimeout)
 	}
-	for _, word := range []string{"CLUSTERDOWN ", "MISCONF ", "MOVED ", "LOADING ", "UNBLOCKED ", "TRYAGAIN "} {
+	for _, word := range []string{"CLUSTERDOWN ", "UNCERTAIN ", "MISCONF ", "MOVED ", "LOADING ", "UNBLOCKED ", "TRYAGAIN "} {
 		if strings.HasPrefix(said.Error(), word) {
 			return true
 		}
