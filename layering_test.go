@@ -145,7 +145,7 @@ var testImports = map[string]string{
 	"keyspace/repair":            "keyspace keyspace/streamid keyspace/aof/aoftest",
 	"keyspace/foresight":         "keyspace/record",
 	"commands":                   "commands/redistest vfs vfs/vfstest",
-	"server":                     "vfs vfs/vfstest",
+	"server":                     "keyspace/replica vfs vfs/vfstest",
 	"keyspace/catalog":           "expiry",
 	"keyspace/tables":            "expiry/clock",
 	"keyspace/follow":            "expiry",

@@ -16,6 +16,13 @@ import (
 // those commands could change the default of a container of the user.
 func welcome(w io.Writer, addresses []string, settings *config.Settings, fresh bool) {
 	fmt.Fprintf(w, "mayfly %s listens on %s; its data is in %s\n", server.Version, strings.ReplaceAll(strings.Join(addresses, ", "), "tcp ", ""), settings.Dir)
+	if settings.WebAddr != "" {
+		scheme := "http"
+		if settings.TLSPort != 0 {
+			scheme = "https"
+		}
+		fmt.Fprintf(w, "Its page: %s://%s/\n", scheme, settings.WebAddr)
+	}
 	password := ""
 	if settings.RequirePass != "" {
 		password = "  export REDISCLI_AUTH=...    # the password, see requirepass\n"

@@ -142,9 +142,9 @@ func TestPageInBrowser(t *testing.T) {
 
 	// The histogram of coming deaths.
 	b.await(`document.querySelectorAll("#containers-body tr").length === 3`)
-	b.await(`document.querySelector("#deaths-chart canvas") && /[1-9]\d* items die within 24 h/.test(document.getElementById("deaths-text").innerText)`)
-	b.run(chromedp.Click(`#ranges button:nth-of-type(3)`))
-	b.await(`/within 30 d/.test(document.getElementById("deaths-text").innerText)`)
+	b.await(`document.querySelector("#deaths-chart canvas") && /[1-9]\d* items die until \d+ \w+, \d\d:\d\d,/.test(document.getElementById("deaths-text").innerText)`)
+	b.run(chromedp.Evaluate(`before = document.getElementById("deaths-text").innerText`, nil), chromedp.Click(`#ranges button:nth-of-type(3)`))
+	b.await(`document.getElementById("deaths-text").innerText !== before && document.querySelector("#ranges [aria-pressed=true]").innerText === "30 d"`)
 	b.await(`document.querySelector("svg.spark rect")`)
 	b.await(`(() => { // a person moves the pointer until the text shows
 		const box = document.querySelector("#deaths-chart .u-over"), at = box.getBoundingClientRect();
@@ -165,7 +165,7 @@ func TestPageInBrowser(t *testing.T) {
 	b.keep("document", whole)
 
 	// A default that would kill, previewed: applied when the name is typed, and taken back.
-	b.run(chromedp.Click(`#containers-body tr:nth-of-type(3) button`))
+	b.run(chromedp.Click(`#containers-body tr:nth-of-type(3) td:last-child button`))
 	b.await(`document.getElementById("change").open`)
 	b.run(b.fill("#change-ttl", "1"))
 	b.await(`/400 items .* would die at once/.test(document.getElementById("change-text").innerText)`)
@@ -185,7 +185,7 @@ func TestPageInBrowser(t *testing.T) {
 	}
 
 	// Refused: the default has changed meanwhile.
-	b.run(chromedp.Click(`#containers-body tr:nth-of-type(2) button`), b.fill("#change-ttl", "100000000"))
+	b.run(chromedp.Click(`#containers-body tr:nth-of-type(2) td:last-child button`), b.fill("#change-ttl", "100000000"))
 	b.await(`!document.getElementById("change-apply").disabled`)
 	if err := c.Do(t.Context(), "CONTAINER.SET", "orders", "TTL", 50*86400).Err(); err != nil {
 		t.Fatal(err)
@@ -207,7 +207,7 @@ func TestPageInBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.await(`document.querySelectorAll("#containers-body tr").length === 4`)
-	b.run(chromedp.Click(`#containers-body tr:nth-of-type(4) button`), b.fill("#change-ttl", "1"))
+	b.run(chromedp.Click(`#containers-body tr:nth-of-type(4) td:last-child button`), b.fill("#change-ttl", "1"))
 	b.await(`!document.getElementById("change-apply").disabled`)
 	if err := c.Do(t.Context(), "DOC.PUT", "young", "a", "{}").Err(); err != nil {
 		t.Fatal(err)
@@ -283,10 +283,10 @@ func TestPageByKeyboard(t *testing.T) {
 	b.tabTo("logout")
 	b.tabTo("deaths-container")
 	b.run(chromedp.KeyEvent("o")) // orders
-	b.await(`/^400 items|^\d+ items? dies? within 24 h/.test(document.getElementById("deaths-text").innerText) && document.getElementById("deaths-container").value === "orders"`)
+	b.await(`/^400 items|^\d+ items? dies? until \d+ \w+, \d\d:\d\d/.test(document.getElementById("deaths-text").innerText) && document.getElementById("deaths-container").value === "orders"`)
 	b.tabTo("1 h")
 	b.run(chromedp.KeyEvent(" "))
-	b.await(`/within 1 h/.test(document.getElementById("deaths-text").innerText)`)
+	b.await(`document.querySelector("#ranges [aria-pressed=true]").innerText === "1 h"`)
 	b.tabTo("1 y")
 
 	b.tabTo("Change the default of sessions")
@@ -380,7 +380,15 @@ func TestPageShowsMore(t *testing.T) {
 	b.run(b.fill("#documents-find", "SELECT c.n FROM c WHERE c.n > 1\r"))
 	b.await(`document.getElementById("documents-text").innerText === "1 result"`)
 	b.run(chromedp.Click(`#documents-list button`))
-	b.await(`document.getElementById("document-text").innerText.includes("2")`)
+	b.await(`document.getElementById("document-id").innerText === "2" && !document.getElementById("document-why").innerText.includes("Result")`)
+	b.run(b.fill("#documents-find", "where n < 2\r"))
+	b.await(`document.querySelector("#documents-list").innerText.startsWith("1: ")`)
+	b.run(b.fill("#documents-find", "SELECT COUNT(1) FROM c\r"))
+	b.await(`document.querySelector("#documents-list").innerText.includes(":2")`)
+	b.run(b.fill("#documents-find", "1\r"))
+	b.await(`document.getElementById("documents-text").innerText === "1 id" && document.getElementById("document-text").innerText.includes("1")`)
+	b.run(b.fill("#documents-find", "3\r"))
+	b.await(`document.getElementById("documents-text").innerText.startsWith("Nothing here has this id")`)
 	b.run(b.fill("#documents-find", "SELECT * FROM c WHERE\r"))
 	b.await(`document.getElementById("documents-text").innerText.length > 20`)
 	b.run(chromedp.Evaluate(`document.getElementById("documents-container").value = "hostile"; document.getElementById("documents-container").dispatchEvent(new Event("change"))`, nil))
@@ -446,7 +454,7 @@ func TestPageOfHostileTexts(t *testing.T) {
 			fits(look.width, id)
 		}
 		b.keep("hostile-"+look.scheme, whole)
-		b.run(chromedp.Click(`#containers-body tr button`), b.fill("#change-ttl", "1"))
+		b.run(chromedp.Click(`#containers-body tr td:last-child button`), b.fill("#change-ttl", "1"))
 		b.await(`document.querySelectorAll("#change-sample bdi").length === 10 && !document.getElementById("change-confirm").hidden`)
 		fits(look.width, "the change of a default")
 		b.keep("hostile-change-"+look.scheme, visible)

@@ -28,7 +28,7 @@ func TestClusterPage(t *testing.T) {
 
 	b := openBrowser(t, "http://"+addr+"/")
 	b.await(`/follower/.test(document.getElementById("server").innerText) && document.querySelectorAll("#containers-body tr").length === 3`)
-	b.await(`/items die within 24 h/.test(document.getElementById("deaths-text").innerText) && document.querySelectorAll("#documents-list li").length > 100`)
+	b.await(`/items die until/.test(document.getElementById("deaths-text").innerText) && document.querySelectorAll("#documents-list li").length > 100`)
 	b.run(chromedp.Click(`#documents-list li:nth-of-type(1) button`))
 	b.await(`document.getElementById("document-text").innerText.includes("items")`)
 	moved := fmt.Sprintf("This node is a follower. Only the leader makes changes: %s.", leader.ClientAddr)
@@ -36,7 +36,7 @@ func TestClusterPage(t *testing.T) {
 	b.await(fmt.Sprintf(`document.getElementById("document-done").innerText === %q`, moved))
 	b.run(chromedp.Evaluate(`document.getElementById("document-done").textContent = ""`, nil), chromedp.Click(`#document-delete`), chromedp.Click(`#document-delete`))
 	b.await(fmt.Sprintf(`document.getElementById("document-done").innerText === %q && !!document.querySelector("#documents-list [aria-current]")`, moved))
-	b.run(chromedp.Click(`#containers-body tr:nth-of-type(2) button`), b.fill("#change-ttl", "100000000"))
+	b.run(chromedp.Click(`#containers-body tr:nth-of-type(2) td:last-child button`), b.fill("#change-ttl", "100000000"))
 	b.await(`!document.getElementById("change-apply").disabled`)
 	b.run(chromedp.Click(`#change-apply`))
 	b.await(fmt.Sprintf(`document.getElementById("change-error").innerText === %q`, moved))

@@ -69,7 +69,12 @@ function span(seconds) {
 // roughly returns a time in its largest unit, and in the next one if that is not too fine.
 const roughly = (seconds) => { const text = span(seconds); return parseInt(text) >= 10 ? text.split(' ', 2).join(' ') : text; };
 const micros = (n) => n < 1000 ? `${Math.round(n)} µs` : n < 1e6 ? `${(n / 1000).toFixed(1)} ms` : `${(n / 1e6).toFixed(1)} s`;
-const ttlText = (ttl) => ttl === 'off' ? 'off' : Number(ttl) === -1 ? 'never' : span(ttl);
+const ttlText = (ttl) => ttl === 'off' ? 'off' : Number(ttl) === -1 ? 'no end by default' : span(ttl);
+// secondsOf returns what a person types for a ttl as the server takes it: 30 d are 2592000 seconds.
+function secondsOf(text) {
+  const [, n, unit] = /^(\d+)\s*(y|d|h|min|m|s)$/i.exec(text.trim()) || [];
+  return unit ? String(n * {y: 31536000, d: 86400, h: 3600, min: 60, m: 60, s: 1}[unit.toLowerCase()]) : text.trim();
+}
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const time = (seconds, options) => new Date(1000 * seconds).toLocaleString('en-GB', options);
 const moment = (seconds) => time(seconds, {day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit', second: '2-digit'});
@@ -180,7 +185,8 @@ function options(select, list) {
 
 // ---------------------------------------------------------------- containers
 
-const outlooks = new Map(); // by container: the deaths of the next half hour, a number a minute
+const outlooks = new Map(); // by container: the deaths of the next half hour, a number for each 20 s; the first of them have begun
+const sum = (list) => list.reduce((a, b) => a + b, 0);
 const columns = ['Name', 'Default', 'Living', 'Bytes', 'Next death', 'Next minute', 'Next half hour', ''];
 
 function drawContainers() {
@@ -192,8 +198,8 @@ function drawContainers() {
     setText(cells[2], count(c.documents + c.keys));
     setText(cells[3], bytes(c.bytes));
     setText(cells[4], c.next ? 'in ' + span((c.next - serverNow()) / 1000) : 'none');
-    setText(cells[5], outlook ? count(outlook[0]) : '');
-    spark(cells[6], outlook);
+    setText(cells[5], outlook ? count(sum(outlook.slice(0, 4))) : '');
+    spark(cells[6], outlook && Array.from({length: 30}, (_, i) => sum(outlook.slice(3 * i, 3 * i + 3))));
     if (body.rows[i] !== row) body.insertBefore(row, body.rows[i] || null);
   });
   for (const row of rows.values()) row.remove();
@@ -203,7 +209,8 @@ function drawContainers() {
 
 function containerRow(name) {
   const cells = columns.map((label, i) => element('td', {'data-label': label, class: i === 2 || i === 3 || i === 5 ? 'n' : ''}));
-  cells[0].textContent = cells[0].title = name;
+  cells[0].title = name;
+  cells[0].append(element('button', {type: 'button', class: 'link', 'aria-label': `Documents of ${name}`, onclick: () => openContainer(name)}, name));
   if (!readonly) cells[7].append(element('button', {type: 'button', 'aria-label': `Change the default of ${name}`, onclick: () => openChange(name)}, 'Change'));
   const row = element('tr', {}, ...cells);
   row.dataset.name = name;
@@ -229,8 +236,8 @@ function spark(box, list) {
 
 async function refreshOutlooks() {
   for (const c of sample.containers.slice(0, 50)) {
-    const f = fields(await command('CONTAINER.FORECAST', c.name, 'EVERY', 60, 'BUCKETS', 31));
-    outlooks.set(c.name, f.buckets.slice(1).map(([, items]) => items));
+    const f = fields(await command('CONTAINER.FORECAST', c.name, 'EVERY', 20, 'BUCKETS', 91));
+    outlooks.set(c.name, f.buckets.map(([, items]) => items));
   }
 }
 
@@ -253,9 +260,9 @@ $('deaths-container').addEventListener('change', () => refreshDeaths().catch((e)
 async function refreshDeaths() {
   const asked = range, f = fields(await command('CONTAINER.FORECAST', $('deaths-container').value, 'EVERY', asked[1], 'BUCKETS', asked[2]));
   if (asked !== range) return; // another one was chosen meanwhile
-  const total = f.buckets.reduce((sum, b) => sum + b[1], 0);
+  const total = sum(f.buckets.map((b) => b[1])), end = f.buckets.at(-1)[0] / 1000 + f.every;
   bars($('deaths-chart'), $('deaths-bar'), f);
-  setText($('deaths-text'), `${plural(total, 'item dies', 'items die')} within ${asked[0]}, ${count(f.later[0])} later, ${count(f.never[0])} never.`);
+  setText($('deaths-text'), `${plural(total, 'item dies', 'items die')} until ${moment(end).slice(0, -3)}, ${count(f.later[0])} later, ${count(f.never[0])} never.`);
 }
 
 // tick returns the text of a moment on the axis, as precise as its distance to the next one.
@@ -315,15 +322,30 @@ $('documents-container').addEventListener('change', () => {
   shows(false);
   find();
 });
-$('documents-next').addEventListener('click', () => attempt(scan, $('documents-text')));
+$('documents-next').addEventListener('click', () => attempt(found.more, $('documents-text')));
+
+function openContainer(name) {
+  $('documents-container').value = name;
+  $('documents-container').dispatchEvent(new Event('change'));
+  $('documents-find').focus();
+}
 
 function find() {
-  const text = $('documents-find').value.trim(), container = $('documents-container').value;
-  found = {container, pattern: text || '*'};
+  const text = $('documents-find').value.trim(), container = $('documents-container').value, asksFor = /^(select|where)\s/i.test(text);
+  found = {container, text, pattern: text || '*', more: asksFor ? query : scan};
   cursor = '0';
   $('documents-list').replaceChildren();
   $('documents-next').hidden = true;
-  return attempt(/^select\s/i.test(text) ? () => query(container, text) : scan, $('documents-text'));
+  return attempt(text && !asksFor && !/[*?[\\]/.test(text) ? one : found.more, $('documents-text'));
+}
+
+// one opens the item whose id is looked for, without a look at others.
+async function one() {
+  const {container, text} = found, there = await commandIn(container, 'EXISTS', text);
+  setText($('documents-text'), there ? '1 id' : 'Nothing here has this id. A pattern has *, as in user:*.');
+  if (!there) return;
+  listItems([[nameOf(text), () => show(container, text)]]);
+  await show(container, text);
 }
 
 // scan lists some more ids. Where few match it looks at several parts of the container.
@@ -350,14 +372,26 @@ async function scan() {
   setText($('documents-text'), n ? plural(n, 'id') + (cursor === '0' ? '' : ' so far') : cursor === '0' ? 'Nothing here has such an id.' : 'None yet, look for more.');
 }
 
-async function query(container, text) {
-  const reply = await command('DOC.QUERY', container, text);
-  const rows = Array.isArray(reply) && Array.isArray(reply[1]) ? reply[1] : reply;
-  listItems(rows.map((row) => {
+// query lists some more results. Those that are documents open them.
+async function query() {
+  const asked = found, words = ['DOC.QUERY', asked.container, asked.text, 'COUNT', 200, ...(cursor === '0' ? [] : ['CURSOR', cursor])];
+  let reply;
+  try {
+    reply = await command(...words, ...(asked.ids === false ? [] : ['WITHIDS']));
+  } catch (e) {
+    if (!/^WITHIDS is legal for documents only/.test(e.message)) throw e;
+    asked.ids = false;
+    reply = await command(...words);
+  }
+  if (asked !== found) return; // something else is looked for meanwhile
+  const [next, rows] = reply, list = asked.ids === false ? rows.map((row) => [null, row]) : Array.from({length: rows.length / 2}, (_, i) => rows.slice(2 * i, 2 * i + 2));
+  listItems(list.map(([id, row]) => {
     const result = typeof row === 'string' ? row : JSON.stringify(row);
-    return [result, async () => open('Result', '', pretty(result))];
+    return id === null ? [result, async () => open('Result', '', pretty(result))] : [`${abbreviated(nameOf(id))}: ${result}`, () => show(asked.container, id)];
   }));
-  setText($('documents-text'), plural(rows.length, 'result'));
+  cursor = next;
+  $('documents-next').hidden = cursor === '0';
+  setText($('documents-text'), plural($('documents-list').children.length, 'result') + (cursor === '0' ? '' : ' so far'));
 }
 
 function listItems(list) {
@@ -422,7 +456,7 @@ const change = (done, ...words) => attempt(async () => {
 $('document-touch').addEventListener('click', () => change('Touched: it lives as long again.', 'DOC.TOUCH', shown.container, shown.id));
 $('document-ttl-form').addEventListener('submit', (event) => {
   event.preventDefault();
-  const ttl = $('document-ttl').value.trim(), {container, id, plain} = shown;
+  const ttl = secondsOf($('document-ttl').value), {container, id, plain} = shown;
   if (!plain) return change('Its ttl is set.', 'DOC.SETTTL', container, id, ttl);
   if (ttl === '-1') return change('It lives until its container says otherwise.', 'PERSIST', id);
   change('Its ttl is set.', 'EXPIRE', id, ttl);
@@ -470,6 +504,11 @@ const toSlider = (seconds) => Math.round(1000 * Math.log(Math.max(1, seconds)) /
 function openChange(name) {
   const c = sample.containers.find((c) => c.name === name);
   changing = {name, etag: c.etag, plan: null};
+  setText($('change-before'), c.hold ? `On hold: ${c.hold}. Until the hold ends nothing dies and no change is taken.` : '');
+  attempt(async () => {
+    const [, window] = await command('CONFIG', 'GET', 'undo-window');
+    if (!c.hold) setText($('change-before'), Number(window) > 0 ? `A change can be taken back for ${span(window)}.` : 'A change cannot be taken back: undo-window is 0.');
+  }, $('change-before'));
   setText($('change-name'), name);
   $('change-ttl').value = c.ttl;
   $('change-slider').value = Number(c.ttl) > 0 ? toSlider(c.ttl) : 1000;
@@ -491,7 +530,7 @@ function later() {
   previewTimer = setTimeout(() => preview(), 150);
 }
 $('change-ttl').addEventListener('input', () => {
-  if (Number($('change-ttl').value) > 0) $('change-slider').value = toSlider(Number($('change-ttl').value));
+  if (Number(secondsOf($('change-ttl').value)) > 0) $('change-slider').value = toSlider(Number(secondsOf($('change-ttl').value)));
   later();
 });
 $('change-slider').addEventListener('input', () => { $('change-ttl').value = ofSlider(Number($('change-slider').value)); later(); });
@@ -511,7 +550,7 @@ function changeError(text) {
 async function preview(error = '') {
   if (!changing) return;
   clearTimeout(previewTimer);
-  const asked = changing, {name} = asked, ttl = $('change-ttl').value.trim(), seconds = Number(ttl), turn = ++previews;
+  const asked = changing, {name} = asked, typed = $('change-ttl').value, ttl = secondsOf(typed), seconds = Number(ttl), turn = ++previews;
   asked.plan = null;
   allowApply();
   setText($('change-span'), ttl === '-1' ? 'documents without a ttl never die' : ttl.toLowerCase() === 'off' ? 'nothing dies, whatever its ttl' : seconds > 0 ? `= ${span(seconds)}` : '');
@@ -519,7 +558,7 @@ async function preview(error = '') {
     const every = seconds > 0 ? Math.max(1, Math.ceil(seconds / 24)) : 3600;
     const [plan, f] = await Promise.all([command('CONTAINER.PLAN', name, 'TTL', ttl, 'SAMPLE', 10).then(fields),
       command('CONTAINER.FORECAST', name, 'TTL', ttl, 'EVERY', every, 'BUCKETS', 26).then(fields)]);
-    if (changing !== asked || previews !== turn || $('change-ttl').value.trim() !== ttl) return; // another one is under way
+    if (changing !== asked || previews !== turn || $('change-ttl').value !== typed) return; // another one is under way
     Object.assign(changing, {plan, ttl, etag: changing.etag ?? plan.etag});
     changeError(error);
     bars($('change-chart'), $('change-bar'), f, f.killed[0]);
@@ -527,7 +566,7 @@ async function preview(error = '') {
     setText($('change-text'), (plan.kills ? `${plural(plan.kills, 'item')} (${bytes(plan.bytes)}) would die at once.` : 'Nothing would die at once.') +
       (others.length ? ` The others: ${others.join(', ')}${plan.never ? `, ${count(plan.never)} of them never` : ''}.` : ''));
     const some = (plan.sample || []).map((s) => s.base64 ? s : Array.isArray(s) ? s[0] : s).map((s) => element('bdi', {}, abbreviated(nameOf(s))));
-    $('change-sample').replaceChildren(...some.flatMap((s, i) => [i ? ', ' : some.length < plan.kills ? 'Among them ' : 'They are ', s]), some.length ? '.' : '');
+    $('change-sample').replaceChildren(...some.flatMap((s, i) => [i ? ', ' : some.length < plan.kills ? 'Among them ' : some.length === 1 ? 'It is ' : 'They are ', s]), some.length ? '.' : '');
     $('change-text').classList.toggle('error', plan.kills > 0);
     $('change-confirm').hidden = plan.kills === 0;
     allowApply();
@@ -555,18 +594,20 @@ $('change-form').addEventListener('submit', async (event) => {
     $('change-confirm').hidden = true;
     $('change-typed').value = '';
     changing.etag = fields(await command('CONTAINER.GET', name)).etag;
-    await offerUndo(name, true);
+    const {kills} = await offerUndo(name, true);
+    if (kills > 0) $('change-text').append(` ${plural(kills, 'item')} died.`);
   } catch (e) {
     await preview(e.message); // more may have grown old enough to die
   }
 });
 
-// offerUndo shows the button that takes the last change back, while that is possible.
+// offerUndo shows the button that takes the last change back, while that is possible. It returns the last change.
 async function offerUndo(name, changed = false) {
   const newest = fields((await command('CONTAINER.HISTORY', name, 'COUNT', 1))[0]);
   $('change-undo').hidden = !(newest.undo > 0);
   setText($('change-undo'), newest.undo > 0 ? `Undo (${newest.what}, for ${span((newest.undo - serverNow()) / 1000)} more)` : 'Undo');
   if (changed && !$('change-undo').hidden) $('change-undo').focus();
+  return newest;
 }
 $('change-undo').addEventListener('click', async () => {
   try {
