@@ -670,3 +670,17 @@ func TestPageAddrInUse(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A word that the server refuses before it has read it gets an answer: the page waits for the reply while it sends.
+func TestPageWordsTooLong(t *testing.T) {
+	t.Parallel()
+	_, c := startPage(t, "--requirepass", "secret", "--max-value-size", "100000")
+	long := strings.Repeat("x", 200_000)
+	if a := c.post("/login", `{"password":"`+long+`"}`); a.status != http.StatusUnauthorized || !strings.Contains(a.body, "Protocol error") {
+		t.Errorf("login: %d %.200s", a.status, a.body)
+	}
+	cookie := cookieOf(c.post("/login", `{"password":"secret"}`))
+	if a := c.post("/command", `["SET","k","`+long+`"]`, "Cookie", cookie); a.status != http.StatusOK || !strings.Contains(a.body, "Protocol error") {
+		t.Errorf("SET: %d %.200s", a.status, a.body)
+	}
+}

@@ -81,8 +81,18 @@ func run(c redis.Conn, container string, words []string) (any, error) {
 	for i, word := range words[1:] {
 		args[i] = word
 	}
-	reply, err := c.Do(words[0], args...)
+	reply, err := do(c, words[0], args...)
 	return reply, plain(err)
+}
+
+// do sends a command while it waits for the reply: the server may refuse one that it has not read to the end.
+func do(c redis.Conn, name string, args ...any) (any, error) {
+	go func() {
+		if c.Send(name, args...) == nil {
+			_ = c.Flush() // then no reply comes
+		}
+	}()
+	return c.Receive()
 }
 
 // plain returns an error in the words of the page.

@@ -145,7 +145,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	}
 	defer done()
 	var refused redis.Error
-	switch _, err := c.Do("AUTH", *given.Password); {
+	switch _, err := do(c, "AUTH", *given.Password); {
 	case errors.As(err, &refused):
 		http.Error(w, err.Error(), http.StatusUnauthorized)
 	case err != nil:
