@@ -103,7 +103,7 @@ func illegal(r Reply) string {
 			return "error without a code or without a text"
 		case len(r.Str) > 600:
 			return "error of more than 600 bytes"
-		case !utf8.ValidString(r.Str) && !strings.HasPrefix(text, "unknown ") && !strings.HasPrefix(text, "Un") && code != "NOGROUP": // as in Redis
+		case !utf8.ValidString(r.Str) && !strings.HasPrefix(text, "unknown ") && !strings.HasPrefix(text, "Un") && !strings.HasPrefix(text, "Error compiling script") && code != "NOGROUP": // as in Redis
 			return "error with bytes that are no text"
 		}
 	case KindMap:

@@ -75,7 +75,7 @@ func compile(body, sha string) (*Script, error) {
 	}
 	proto, size, err := Chunk(text, chunkName)
 	if err != nil {
-		return nil, fmt.Errorf("ERR Error compiling script (new function): %s", strings.ToValidUTF8(lualib.OneLine(err.Error()), "?"))
+		return nil, fmt.Errorf("ERR Error compiling script (new function): %s", lualib.OneLine(err.Error()))
 	}
 	s.proto, s.size = proto, len(body)+512+size
 	return s, nil

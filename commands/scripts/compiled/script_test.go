@@ -41,7 +41,7 @@ func TestErrors(t *testing.T) {
 	jumps := strings.Repeat("if a == 1 then a = 1 end ", 1<<14)
 	var cache Cache
 	for body, want := range map[string]string{
-		"\xff\xfe":                                      refused + "unexpected symbol near '?'",
+		"\xff\xfe":                                      refused + "unexpected symbol near '\xff'",
 		"return +":                                      refused + "unexpected symbol near '+'",
 		"local a = 1\nlocal = 2":                        begin + "user_script:2: '<name>' expected near '='",
 		strings.Repeat("x", MaxBody+1):                  begin + "script is larger than 2097152 bytes",
