@@ -12,16 +12,12 @@ import (
 	"mayfly/server/config"
 )
 
-// welcome says where the server listens. With a fresh folder it also says how to see a document die. In another one
+// welcome says where the server listens, and where its page is, if there is one. With a fresh folder it also says how to see a document die. In another one
 // those commands could change the default of a container of the user.
-func welcome(w io.Writer, addresses []string, settings *config.Settings, fresh bool) {
+func welcome(w io.Writer, addresses []string, page string, settings *config.Settings, fresh bool) {
 	fmt.Fprintf(w, "mayfly %s listens on %s; its data is in %s\n", server.Version, strings.ReplaceAll(strings.Join(addresses, ", "), "tcp ", ""), settings.Dir)
-	if settings.WebAddr != "" {
-		scheme := "http"
-		if settings.TLSPort != 0 {
-			scheme = "https"
-		}
-		fmt.Fprintf(w, "Its page: %s://%s/\n", scheme, settings.WebAddr)
+	if page != "" {
+		fmt.Fprintf(w, "Its page: %s\n", page)
 	}
 	password := ""
 	if settings.RequirePass != "" {

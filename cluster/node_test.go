@@ -499,7 +499,7 @@ func TestHandoverIsInvisible(t *testing.T) {
 	}
 	c.startAll()
 	c.mustPut("counter", "0")
-	var counted, unknown atomic.Int64
+	var counted, unknown, unread atomic.Int64
 	var clients sync.WaitGroup
 	stop := make(chan struct{})
 	for i := range 6 {
@@ -513,9 +513,10 @@ func TestHandoverIsInvisible(t *testing.T) {
 				for _, n := range c.nodes { // redirected until one leads
 					switch began, err := n.count("counter", i%3 == 0); {
 					case !began:
+					case err != nil && i%3 == 0:
+						unread.Add(1)
 					case err != nil:
 						unknown.Add(1)
-						t.Logf("node %s: %v", n.name, err)
 					case i%3 != 0:
 						counted.Add(1)
 					}
@@ -542,13 +543,14 @@ func TestHandoverIsInvisible(t *testing.T) {
 	if n := leader.View().Term - term; n != handovers {
 		t.Fatalf("there were %d elections", n)
 	}
-	got, err := leader.get("counter", false)
+	text, err := leader.get("counter", false)
 	check(t, err)
-	n, failed := counted.Load(), unknown.Load()
-	if failed > 0 && strings.Contains(c.log.String(), "hands the lead over before") { // it says that the machine was too busy
-		t.Logf("the counter is %s after %d writes, and %d commands have failed", got, n, failed)
-	} else if failed > 0 || got != fmt.Sprint(n) {
-		t.Errorf("the counter is %s after %d writes, and %d commands have failed", got, n, failed)
+	got, err := strconv.ParseInt(text, 10, 64)
+	check(t, err)
+	busy := strings.Contains(c.log.String(), "hands the lead over before") // the drain has found its machine too busy
+	least, most := counted.Load(), counted.Load()+unknown.Load()
+	if got < least || got > most || !busy && (least != most || unread.Load() > 0) {
+		t.Errorf("the counter is %d, %d writes were acknowledged, of %d the fate is unknown; %d reads have failed", got, least, most-least, unread.Load())
 	}
 }
 

@@ -247,7 +247,7 @@ func (e *Engine) throttle(s *Session) error {
 	}
 	s.waited = waited + clock.Monotonic() - start
 	if err != nil {
-		return refusal(err)
+		return CommitFailure(err, false)
 	}
 	return nil
 }
@@ -344,31 +344,28 @@ func (s *Session) settle(lsn keyspace.LSN) (keyspace.LSN, error) {
 	return 0, nil
 }
 
-// CommitFailure returns the error of a command whose commit fails for a cause. changed says that it has changed something.
-func CommitFailure(cause error, changed bool) error {
-	switch {
-	case !changed:
-	case errors.Is(cause, replica.ErrNoMajority):
-		return errNotConfirmed
-	case errors.Is(cause, replica.ErrVoid):
-		return errLeaderChanged
-	case errors.Is(cause, replica.ErrFull):
-		return errFullNotDecided
-	}
-	return refusal(cause)
+// commitFailures are the errors of a command whose commit fails for a cause: one that has changed nothing, one that has.
+var commitFailures = []struct {
+	cause              error
+	unchanged, changed Error
+}{
+	{replica.ErrNoMajority, errNoMajority, errNotConfirmed},
+	{replica.ErrFollower, errNotLeading, errNotLeading},
+	{replica.ErrVoid, errUnsettled, errLeaderChanged},
+	{replica.ErrFull, errFullLeader, errFullNotDecided},
 }
 
-// refusal returns the error of a command that has changed nothing, since the cluster or the disk does not take changes for a cause.
-func refusal(cause error) error {
-	switch {
-	case errors.Is(cause, replica.ErrNoMajority):
-		return errNoMajority
-	case errors.Is(cause, replica.ErrFollower):
-		return errNotLeading
-	case errors.Is(cause, replica.ErrVoid):
-		return errUnsettled
-	case errors.Is(cause, replica.ErrFull):
-		return errFullLeader
+// CommitFailure returns the error of a command whose commit fails, or is refused, for a cause. changed says that it has changed
+// something.
+func CommitFailure(cause error, changed bool) error {
+	for _, f := range commitFailures {
+		switch {
+		case !errors.Is(cause, f.cause):
+		case changed:
+			return f.changed
+		default:
+			return f.unchanged
+		}
 	}
 	return Error("MISCONF Errors writing to the journal: " + cause.Error())
 }

@@ -47,7 +47,7 @@ func parseWait(in *Input) (Run, error) {
 		covers := x.Session.revealed
 		x.outside = func() (Reply, bool) {
 			if err := e.Wait(covers, e.Deadline(0)); err != nil {
-				return Fail(refusal(err)), false
+				return Fail(CommitFailure(err, false)), false
 			}
 			ctx, cancel := x.Session.patience(time.Duration(ms) * time.Millisecond)
 			defer cancel()

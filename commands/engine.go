@@ -338,7 +338,7 @@ func (e *Engine) diskRefusal(frees bool) error {
 	case e.Cluster != nil && e.Keyspace().DiskFull() && !e.Cluster.View().NoHeir:
 		return errHandsOver
 	}
-	return refusal(err)
+	return CommitFailure(err, false)
 }
 
 // run runs a parsed command in a transaction of its own. It closes the transaction, sets the outcome's LSN

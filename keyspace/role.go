@@ -188,7 +188,7 @@ func (ks *Keyspace) Drain() {
 }
 
 // EndDrain commits what was done before Drain, and makes sure that the node has led until then. After that the replies of that
-// time may leave, whoever leads next. It fails at a time as WaitUntil does: then Confirm decides about each reply, until Follow.
+// time may leave, whichever node leads next. It fails at a time as WaitUntil does: then Confirm decides about each reply, until Follow.
 func (ks *Keyspace) EndDrain(until time.Duration) error {
 	last := ks.journal.Last()
 	if err := ks.WaitUntil(last, until, true); err != nil {

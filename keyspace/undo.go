@@ -248,8 +248,10 @@ func (tx *Tx) undoFlush(c *Container, w *undo.Window[*Container]) {
 	tx.bringBack(a)
 	tx.giveTables(a, c)
 	c.number = a.number
-	policy := *c.Policy()       // changes since that were not taken back stand
-	if c.created != a.created { // of a container that was made since, its rule is a change to the items: the dead stay dead
+	// Changes since that were not taken back stand. The rule of a container that was made since is a change to the items: the
+	// dead stay dead.
+	policy := *c.Policy()
+	if c.created != a.created {
 		policy = a.Policy().Change(policy.Default, policy.Mode, tx.now)
 		policy.Hold = c.Policy().Hold
 	}

@@ -48,6 +48,17 @@ func (s *Server) pageOptions(o *config.Settings) web.Options {
 	return options
 }
 
+// PageURL is where browsers find the page; empty if there is none. The server must listen.
+func (s *Server) PageURL() string {
+	switch {
+	case s.web == nil:
+		return ""
+	case s.Settings().TLSPort != 0: // see pageOptions
+		return "https://" + s.web.Addr().String() + "/"
+	}
+	return "http://" + s.web.Addr().String() + "/"
+}
+
 // pageTLS is the configuration of a connection of the page: that of clients, but browsers show no certificate.
 func (s *Server) pageTLS(*tls.ClientHelloInfo) (*tls.Config, error) {
 	clients := s.tls.Load()

@@ -122,7 +122,10 @@ func cookieOf(a pageAnswer) string {
 // The page runs commands with the rights of redis-cli, and replies in JSON.
 func TestPageCommand(t *testing.T) {
 	t.Parallel()
-	_, c := startPage(t)
+	s, c := startPage(t)
+	if got, want := s.PageURL(), c.base+"/"; got != want {
+		t.Errorf("the page is at %s, not %s", got, want)
+	}
 	c.expect(`{"reply":"OK"}`, "SET", "a", "1")
 	c.expect(`{"reply":2}`, "incr", "a")
 	c.expect(`{"reply":null}`, "GET", "absent")
@@ -586,9 +589,12 @@ func TestPageOverTLS(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
 	a.sign("server", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
-	_, c := startPage(t, "--tls-port", strconv.Itoa(securePort), "--tls-cert-file", a.file("server.crt"), "--tls-key-file", a.file("server.key"), "--tls-ca-cert-file", a.file("ca.crt"), "--requirepass", "secret")
+	s, c := startPage(t, "--tls-port", strconv.Itoa(securePort), "--tls-cert-file", a.file("server.crt"), "--tls-key-file", a.file("server.key"), "--tls-ca-cert-file", a.file("ca.crt"), "--requirepass", "secret")
 	plain := c.base
 	c.base = strings.Replace(c.base, "http:", "https:", 1)
+	if got, want := s.PageURL(), c.base+"/"; got != want {
+		t.Errorf("the page is at %s, not %s", got, want)
+	}
 	c.http.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: a.pool}}
 	if got := c.post("/login", `{"password":"secret"}`).header.Get("Set-Cookie"); !strings.HasSuffix(got, "; HttpOnly; Secure; SameSite=Strict") {
 		t.Errorf("the cookie is %s", got)

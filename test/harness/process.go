@@ -82,9 +82,12 @@ func run(m *testing.M) (code int) {
 func Build(path string, flags ...string) error {
 	args := slices.Concat([]string{"run", "-exec", "echo"}, flags, []string{"."})
 	for linked := false; ; linked = true {
-		out, err := exec.Command("go", args...).CombinedOutput()
+		cmd := exec.Command("go", args...)
+		var said bytes.Buffer // what it downloads, and errors
+		cmd.Stderr = &said
+		out, err := cmd.Output()
 		if err != nil {
-			return fmt.Errorf("go run: %w\n%s", err, out)
+			return fmt.Errorf("go run: %w\n%s", err, said.Bytes())
 		}
 		text, err := os.ReadFile(strings.TrimSpace(string(out)))
 		if errors.Is(err, fs.ErrNotExist) && !linked {

@@ -164,9 +164,19 @@ func TestPageInBrowser(t *testing.T) {
 	}
 	b.keep("document", whole)
 
+	// A container, opened by its name; the results of a query, page by page.
+	b.run(chromedp.Click(`#containers-body tr:nth-of-type(2) button.link`))
+	b.await(`document.getElementById("documents-container").value === document.querySelector("#containers-body tr:nth-of-type(2)").dataset.name`)
+	b.run(chromedp.Click(`#containers-body tr:nth-of-type(3) button.link`), b.fill("#documents-find", "SELECT * FROM c\r"))
+	b.await(`document.getElementById("documents-text").innerText === "200 results so far"`)
+	b.run(chromedp.Click(`#documents-next`))
+	b.await(`document.getElementById("documents-text").innerText === "400 results" && document.getElementById("documents-next").hidden`)
+
 	// A default that would kill, previewed: applied when the name is typed, and taken back.
 	b.run(chromedp.Click(`#containers-body tr:nth-of-type(3) td:last-child button`))
-	b.await(`document.getElementById("change").open`)
+	b.await(`document.getElementById("change").open && document.getElementById("change-before").innerText === "A change can be taken back for 10 min."`)
+	b.run(b.fill("#change-ttl", "2 h"))
+	b.await(`document.getElementById("change-span").innerText === "= 2 h" && !document.getElementById("change-apply").disabled`)
 	b.run(b.fill("#change-ttl", "1"))
 	b.await(`/400 items .* would die at once/.test(document.getElementById("change-text").innerText)`)
 	b.await(`document.getElementById("change-apply").disabled && !document.getElementById("change-confirm").hidden`)
@@ -174,7 +184,7 @@ func TestPageInBrowser(t *testing.T) {
 	b.run(chromedp.SendKeys(`#change-typed`, "sessions"))
 	b.await(`!document.getElementById("change-apply").disabled`)
 	b.run(chromedp.Click(`#change-apply`))
-	b.await(`!document.getElementById("change-undo").hidden`)
+	b.await(`!document.getElementById("change-undo").hidden && document.getElementById("change-text").innerText.endsWith("400 items died.")`)
 	if ttl := defaultOf(t, c, "sessions"); ttl != "1" {
 		t.Errorf("the default is %s", ttl)
 	}
@@ -217,6 +227,7 @@ func TestPageInBrowser(t *testing.T) {
 		return err == nil && left < 999
 	})
 	b.run(chromedp.Click(`#change-apply`))
+	b.await(`document.getElementById("change-sample").innerText === "It is a."`)
 	b.await(`/would kill more than 0 items/.test(document.getElementById("change-error").innerText) && !document.getElementById("change-confirm").hidden`)
 	b.run(chromedp.Click(`#change-cancel`))
 
@@ -285,8 +296,8 @@ func TestPageByKeyboard(t *testing.T) {
 	b.run(chromedp.KeyEvent("o")) // orders
 	b.await(`/^400 items|^\d+ items? dies? until \d+ \w+, \d\d:\d\d/.test(document.getElementById("deaths-text").innerText) && document.getElementById("deaths-container").value === "orders"`)
 	b.tabTo("1 h")
-	b.run(chromedp.KeyEvent(" "))
-	b.await(`document.querySelector("#ranges [aria-pressed=true]").innerText === "1 h"`)
+	b.run(chromedp.Evaluate(`before = document.getElementById("deaths-text").innerText`, nil), chromedp.KeyEvent(" "))
+	b.await(`document.getElementById("deaths-text").innerText !== before && document.querySelector("#ranges [aria-pressed=true]").innerText === "1 h"`)
 	b.tabTo("1 y")
 
 	b.tabTo("Change the default of sessions")
@@ -380,13 +391,13 @@ func TestPageShowsMore(t *testing.T) {
 	b.run(b.fill("#documents-find", "SELECT c.n FROM c WHERE c.n > 1\r"))
 	b.await(`document.getElementById("documents-text").innerText === "1 result"`)
 	b.run(chromedp.Click(`#documents-list button`))
-	b.await(`document.getElementById("document-id").innerText === "2" && !document.getElementById("document-why").innerText.includes("Result")`)
+	b.await(`document.getElementById("document-id").innerText === "2" && /^Dies in/.test(document.getElementById("document-why").innerText)`)
 	b.run(b.fill("#documents-find", "where n < 2\r"))
 	b.await(`document.querySelector("#documents-list").innerText.startsWith("1: ")`)
 	b.run(b.fill("#documents-find", "SELECT COUNT(1) FROM c\r"))
 	b.await(`document.querySelector("#documents-list").innerText.includes(":2")`)
 	b.run(b.fill("#documents-find", "1\r"))
-	b.await(`document.getElementById("documents-text").innerText === "1 id" && document.getElementById("document-text").innerText.includes("1")`)
+	b.await(`document.getElementById("documents-text").innerText === "1 id" && document.getElementById("document-id").innerText === "1"`)
 	b.run(b.fill("#documents-find", "3\r"))
 	b.await(`document.getElementById("documents-text").innerText.startsWith("Nothing here has this id")`)
 	b.run(b.fill("#documents-find", "SELECT * FROM c WHERE\r"))
@@ -399,6 +410,10 @@ func TestPageShowsMore(t *testing.T) {
 	if got := b.text("#document-text"); got != numbers {
 		t.Errorf("the text is %s, not %s", got, numbers)
 	}
+	if err := c.Do(t.Context(), "DOC.PUT", "carts", "soon", "{}", "TTL", 40).Err(); err != nil {
+		t.Fatal(err)
+	}
+	b.await(`document.querySelector("#containers-body [data-name=carts]").cells[5].innerText === "1"`) // whether the minute of the clock ends before or not
 	b.await(`/ann@example.org/.test(document.getElementById("log-body").innerText) && /the default/.test(document.getElementById("log-body").innerText)`)
 	b.keep("log", whole)
 }
@@ -457,6 +472,9 @@ func TestPageOfHostileTexts(t *testing.T) {
 		b.run(chromedp.Click(`#containers-body tr td:last-child button`), b.fill("#change-ttl", "1"))
 		b.await(`document.querySelectorAll("#change-sample bdi").length === 10 && !document.getElementById("change-confirm").hidden`)
 		fits(look.width, "the change of a default")
+		b.run(chromedp.Click(`#change-cancel`), chromedp.Click(`#containers-body [data-name=held] td:last-child button`))
+		b.await(fmt.Sprintf(`document.getElementById("change-before").innerText === "On hold: %s. Nothing dies, and a change is refused until the hold ends."`, wide))
+		fits(look.width, "the change of a container on hold")
 		b.keep("hostile-change-"+look.scheme, visible)
 		b.run(chromedp.Click("#change-cancel"))
 	}

@@ -341,7 +341,8 @@ function find() {
 
 // one opens the item whose id is looked for, without a look at others.
 async function one() {
-  const {container, text} = found, there = await commandIn(container, 'EXISTS', text);
+  const asked = found, {container, text} = asked, there = await commandIn(container, 'EXISTS', text);
+  if (asked !== found) return; // something else is looked for meanwhile
   setText($('documents-text'), there ? '1 id' : 'Nothing here has this id. A pattern has *, as in user:*.');
   if (!there) return;
   listItems([[nameOf(text), () => show(container, text)]]);
@@ -504,21 +505,25 @@ const toSlider = (seconds) => Math.round(1000 * Math.log(Math.max(1, seconds)) /
 function openChange(name) {
   const c = sample.containers.find((c) => c.name === name);
   changing = {name, etag: c.etag, plan: null};
-  setText($('change-before'), c.hold ? `On hold: ${c.hold}. Until the hold ends nothing dies and no change is taken.` : '');
-  attempt(async () => {
-    const [, window] = await command('CONFIG', 'GET', 'undo-window');
-    if (!c.hold) setText($('change-before'), Number(window) > 0 ? `A change can be taken back for ${span(window)}.` : 'A change cannot be taken back: undo-window is 0.');
-  }, $('change-before'));
   setText($('change-name'), name);
   $('change-ttl').value = c.ttl;
   $('change-slider').value = Number(c.ttl) > 0 ? toSlider(c.ttl) : 1000;
   $('change-typed').value = '';
   $('change-confirm').hidden = true;
-  for (const id of ['change-text', 'change-sample']) setText($(id), '');
+  for (const id of ['change-before', 'change-text', 'change-sample']) setText($(id), '');
   $('change').showModal();
   $('change-ttl').select();
   preview();
   attempt(() => offerUndo(name), $('change-error'));
+  attempt(() => sayBefore(changing, c.hold), $('change-before'));
+}
+
+// sayBefore says what to know before a change: that it is refused, or whether it can be taken back.
+async function sayBefore(asked, hold) {
+  if (hold) return setText($('change-before'), `On hold: ${hold}. Nothing dies, and a change is refused until the hold ends.`);
+  const [, seconds] = await command('CONFIG', 'GET', 'undo-window');
+  if (changing !== asked) return; // another one is open
+  setText($('change-before'), Number(seconds) > 0 ? `A change can be taken back for ${span(seconds)}.` : 'A change cannot be taken back: undo-window is 0.');
 }
 
 let previewTimer = 0, previews = 0;
@@ -530,7 +535,8 @@ function later() {
   previewTimer = setTimeout(() => preview(), 150);
 }
 $('change-ttl').addEventListener('input', () => {
-  if (Number(secondsOf($('change-ttl').value)) > 0) $('change-slider').value = toSlider(Number(secondsOf($('change-ttl').value)));
+  const seconds = Number(secondsOf($('change-ttl').value));
+  if (seconds > 0) $('change-slider').value = toSlider(seconds);
   later();
 });
 $('change-slider').addEventListener('input', () => { $('change-ttl').value = ofSlider(Number($('change-slider').value)); later(); });
