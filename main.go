@@ -147,7 +147,7 @@ func run(options *config.Config) error {
 		defer daemon.NotifyReady(settings, log)()
 		log.Info().Strs("addresses", srv.Addresses()).Str("dir", settings.Dir).Int("pid", os.Getpid()).
 			Str("version", server.Version).Msg("ready")
-		welcome(os.Stdout, srv.Addresses(), srv.PageURL(), settings, load.loaded.Load() == 0)
+		welcome(os.Stdout, srv.Addresses(), srv.PageURL(), settings, engine.Keyspace().Untouched())
 	case <-stop.Done():
 	case <-srv.ShutdownAsked():
 	}

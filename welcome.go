@@ -12,9 +12,9 @@ import (
 	"mayfly/server/config"
 )
 
-// welcome says where the server listens, and where its page is, if there is one. With a fresh folder it also says how to see a document die. In another one
+// welcome says where the server listens, and where its page is, if there is one. With an untouched folder it also says how to see a document die. In another one
 // those commands could change the default of a container of the user.
-func welcome(w io.Writer, addresses []string, page string, settings *config.Settings, fresh bool) {
+func welcome(w io.Writer, addresses []string, page string, settings *config.Settings, untouched bool) {
 	fmt.Fprintf(w, "mayfly %s listens on %s; its data is in %s\n", server.Version, strings.ReplaceAll(strings.Join(addresses, ", "), "tcp ", ""), settings.Dir)
 	if page != "" {
 		fmt.Fprintf(w, "Its page: %s\n", page)
@@ -23,7 +23,7 @@ func welcome(w io.Writer, addresses []string, page string, settings *config.Sett
 	if settings.RequirePass != "" {
 		password = "  export REDISCLI_AUTH=...    # the password, see requirepass\n"
 	}
-	if !fresh {
+	if !untouched {
 		fmt.Fprintf(w, "What it holds:\n%s  %s CONTAINER.LIST\n", password, redisCLI(settings, addresses))
 		return
 	}

@@ -2,6 +2,7 @@ package keyspace
 
 import (
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -203,4 +204,9 @@ func (l *loader) buildIndexes() {
 	if count := ks.builder.BuildAtStart(); count > 0 {
 		ks.opt.Log.Info().Int("indexes", count).Int64("ms", ks.Now()-begin).Msg("indexes built")
 	}
+}
+
+// Untouched reports whether the data folder had no item when it was opened, and no container has been made.
+func (ks *Keyspace) Untouched() bool {
+	return ks.load.items.Load() == 0 && !slices.ContainsFunc(ks.containers(), func(c *Container) bool { return !c.IsDatabase() })
 }

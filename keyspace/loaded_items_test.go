@@ -36,3 +36,26 @@ func TestLoadedItemsAreThoseInMemory(t *testing.T) {
 		t.Errorf("%d items were loaded, not 19", got)
 	}
 }
+
+// TestUntouched: a folder with an item, however small, or a container is not untouched, after a kill either.
+func TestUntouched(t *testing.T) {
+	t.Parallel()
+	for _, touch := range []func(o *opened){
+		func(o *opened) { o.put("0", "key", "{}", expiry.Inherit) },
+		func(o *opened) { o.policy("orders", 1000) },
+	} {
+		o := open(t)
+		if !o.Untouched() {
+			t.Error("a new folder is not untouched")
+		}
+		o.reopen()
+		if !o.Untouched() {
+			t.Error("an empty folder is not untouched")
+		}
+		touch(o)
+		o.kill()
+		if o.Untouched() {
+			t.Error("a folder with something in it is untouched")
+		}
+	}
+}
