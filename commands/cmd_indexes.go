@@ -15,7 +15,7 @@ var indexCommands = []Command{
 	},
 	{
 		Name: "index.drop", Syntax: "container path [path ...] [GEO]", Example: "orders /status /total",
-		Summary: "Drops an index. Returns 1, or 0 if it does not exist.",
+		Summary: "Drops an index. Returns 1, or 0 if it does not exist. One over points is named with GEO.",
 		Flags:   Write | Fast, Scope: ScopeAll, Parse: parseIndexDrop,
 	},
 	{
@@ -69,7 +69,13 @@ func parseIndexCreate(in *Input) (Run, error) {
 
 func parseIndexDrop(in *Input) (Run, error) {
 	return onIndex(in, func(x *Context, c *keyspace.Container, d index.Definition) Reply {
-		return Flag(x.Tx.DropIndex(c, d))
+		if x.Tx.DropIndex(c, d) {
+			return Integer(1)
+		}
+		if other, err := index.Define(d.Pointers(), !d.Geo()); err == nil && c.HasIndex(other) {
+			return Fail(errorf(errIndexOther, shown(d.String()), shown(other.String())))
+		}
+		return Integer(0)
 	})
 }
 

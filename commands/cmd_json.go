@@ -285,7 +285,7 @@ func parseJSONRoot(text string, maxSize int) (jsondoc.Document, error) {
 	return d, nil
 }
 
-// jsonError returns the error of a text that is no value, with the words of RedisJSON that clients look for.
+// jsonError returns the error of a text that is no value or no document, with the words of RedisJSON that clients look for.
 func jsonError(err error, text string) error {
 	if !utf8.ValidString(text) {
 		return errJSONUTF8

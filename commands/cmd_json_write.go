@@ -339,7 +339,7 @@ func (m *jsonMSet) set(t *jsonTriplet, maxSize int) error {
 		if err != nil || r.Kind == KindNull {
 			return err
 		}
-		if doc, err = jsondoc.Edited(text, maxSize); err != nil {
+		if doc, err = editedJSON(text, maxSize); err != nil {
 			return err
 		}
 	}
@@ -401,7 +401,16 @@ func (e *jsonEditing) applyTo(body, _ string) (jsondoc.Document, error) {
 	if e.same || e.gone {
 		return jsondoc.FromValid(body, ""), nil
 	}
-	return jsondoc.Edited(text, e.maxSize)
+	return editedJSON(text, e.maxSize)
+}
+
+// editedJSON is jsondoc.Edited with the words of RedisJSON for a document that nests too deep.
+func editedJSON(text string, maxSize int) (jsondoc.Document, error) {
+	d, err := jsondoc.Edited(text, maxSize)
+	if err != nil {
+		err = jsonError(err, text)
+	}
+	return d, err
 }
 
 func (e *jsonEditing) run(x *Context) Reply {

@@ -227,18 +227,21 @@ func helpRow(command, since string) Command {
 	}
 }
 
-// help lists a command's subcommands from their rows, in the layout of Redis.
+// help lists a command's subcommands from their rows, in the layout of Redis: HELP is the last.
 func help(r *row) Reply {
 	lines := []Reply{Status(strings.ToUpper(r.Name) + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")}
 	if r.Parse != nil {
 		lines = append(lines, Status("(no subcommand)"), Status("    "+r.Summary))
 	}
 	for _, sub := range r.sorted {
+		if sub.Name == "help" {
+			continue
+		}
 		lines = append(lines,
 			Status(strings.TrimSpace(strings.ToUpper(sub.Name)+" "+sub.Syntax)),
 			Status("    "+sub.Summary))
 	}
-	return Array(lines...)
+	return Array(append(lines, Status("HELP"), Status("    Print this help."))...)
 }
 
 // with returns a row after a change.

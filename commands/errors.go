@@ -135,6 +135,7 @@ const (
 	errQueryBudget     = "ERR query would examine more than %d documents (query-budget)"
 	errQueryBudgetWork = "; it stopped after %d, as each %d KiB of text and values counts as one more"
 	errIndexExists     = "ERR index %s exists"
+	errIndexOther      = "ERR there is no index %s, but an index %s: name it so"
 	errIndexesFull     = "ERR %d indexes: legal are at most %d a container"
 	errNothingToSet    = "ERR CONTAINER.SET needs TTL <off|-1|seconds>, TTLMODE <strict|lenient>, DEADLINE <member>, HOLD <reason|off>, LOG <off|seconds> or several of them; for example CONTAINER.SET %s TTL 3600"
 	errNothingToGuard  = "ERR MAXKILL and IFMATCH guard a change: CONTAINER.SET needs TTL, TTLMODE, DEADLINE, HOLD or LOG too; for example CONTAINER.SET %s TTL 3600 MAXKILL 0"

@@ -120,3 +120,19 @@ func jsonCommandNames() (names []string) {
 	}
 	return names
 }
+
+// TestJSONOfDeepResults nests a document too deep by each kind of write, with values that are legal themselves.
+func TestJSONOfDeepResults(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	deep := strings.Repeat("[", 127) + strings.Repeat("]", 127)
+	w.expect("OK", "JSON.SET", "doc", "$", `{"a":[],"o":{}}`)
+	for _, args := range [][]string{
+		{"JSON.SET", "doc", "$.o.x", deep}, {"JSON.SET", "doc", "$.a", "[" + deep + "]"}, {"JSON.SET", "new", "$", "[[" + deep + "]]"},
+		{"JSON.ARRAPPEND", "doc", "$.a", deep}, {"JSON.ARRINSERT", "doc", "$.a", "0", deep}, {"JSON.MERGE", "doc", "$.o", `{"x":` + deep + "}"},
+		{"JSON.MSET", "doc", "$.o.x", deep},
+	} {
+		w.expectError("ERR recursion limit exceeded: document nested deeper than 128 levels at byte", args...)
+	}
+	w.expect(`"{\"a\":[],\"o\":{}}"`, "JSON.GET", "doc")
+}

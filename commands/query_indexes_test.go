@@ -414,6 +414,22 @@ func TestIndexErrors(t *testing.T) {
 	}
 }
 
+// TestIndexDropNamesTheKind: an index over points and one over values of the same path are two. A name that leaves out GEO
+// drops neither in silence.
+func TestIndexDropNamesTheKind(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	w.expect("OK", "INDEX.CREATE", "0", "/at", "GEO")
+	w.expectError("ERR there is no index /at, but an index /at GEO: name it so", "INDEX.DROP", "0", "/at")
+	w.expect("OK", "INDEX.CREATE", "0", "/at")
+	w.expect("(integer) 1", "INDEX.DROP", "0", "/at", "GEO")
+	w.expectError("ERR there is no index /at GEO, but an index /at: name it so", "INDEX.DROP", "0", "/at", "geo")
+	w.expect("(integer) 1", "INDEX.DROP", "0", "/at")
+	w.expect("(integer) 0", "INDEX.DROP", "0", "/at")
+	w.expect("(integer) 0", "INDEX.DROP", "0", "/at", "GEO")
+	w.expect("(integer) 0", "INDEX.DROP", "0", "/tags/[]")
+}
+
 // TestQueryBesideIndexDrop: a query whose index is dropped while it runs reads the documents without it.
 func TestQueryBesideIndexDrop(t *testing.T) {
 	t.Parallel()

@@ -151,6 +151,38 @@ func TestStoresWithoutWasteAreNotCompacted(t *testing.T) {
 	}
 }
 
+// A start after a kill knows how old the changes in the journals are, also if it is the second one.
+func TestWasteOfJournalsKeepsItsAge(t *testing.T) {
+	t.Parallel()
+	disk := vfstest.NewMemory()
+	o := open(t, byHand, func(opt *Options) { opt.FS, opt.Fsync = disk, Always })
+	var c storage.Cadence
+	o.pass(&c, time.Hour)
+	o.put("0", "id", `{"text":"canary-1-"}`, expiry.Inherit)
+	for range 20 {
+		o.pass(&c, time.Second)
+		o.put("0", "id", `{"text":"canary-2-"}`, expiry.Inherit)
+	}
+	for range 2 {
+		after := o.opt
+		disk.Look(func(d vfstest.Disk) { disk = d.Clone() })
+		after.FS = disk
+		o.clock.Advance(10 * time.Second)
+		killed := o.Stats().OldestWaste
+		ks, err := Open(after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if age := ks.Stats().OldestWaste; killed < 20*time.Second || age > killed+time.Second || age < killed-2*time.Second {
+			t.Errorf("the oldest waste was %v old, is %v after a kill", killed, age)
+		}
+		disk.Look(func(d vfstest.Disk) { disk = d.Clone() })
+		if err := ks.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // eraseDrill works at random with texts that are each written once, and knows since when each is gone.
 type eraseDrill struct {
 	*opened

@@ -42,6 +42,13 @@ func TestDocumentedResults(t *testing.T) {
 		{"'a' < 'b'", "true"}, {"'B' < 'a'", "true"}, {"'a' >= 'a'", "true"}, {"[1, 2] = [1, 2]", "true"}, {"[1, 2] = [2, 1]", "false"}, {"[1] < [2]", ""}, {"{a: 1, b: 2} = {b: 2, a: 1}", "true"}, {"{a: 1} != {a: 2}", "true"}, {"{a: 1} <= {a: 1}", ""},
 		{"null <= null", "true"}, {"null < 1", ""},
 
+		// Comparisons chain from left to right. < and its kin bind tighter than = and !=.
+		{"1 < 2 <= 3", ""}, {"(1 < 2 <= 3) = undefined", ""}, {"1 < 2 > false", "true"}, {"false < 1 = 1", ""}, {"true = 1 < 2", "true"}, {"2 > 1 = 1 < 2", "true"}, {"1 = 1 = true", "true"},
+		{"1 = 1 != false", "true"}, {"1 != 2 = 2", ""}, {"c.n > 1 = true", "true"}, {"true = c.n < 9 != false", "true"}, {"'a' || 'b' = 'ab'", "true"}, {"1 = 2 IN (false)", "true"}, {"true IN (1 < 2)", "true"},
+
+		// A fraction may have no digits.
+		{"5.", "5"}, {"-0. + 1", "1"}, {"5.e1", "50"}, {"5.E+1", "50"}, {"[1.,2.]", "[1,2]"}, {"1.+.5", "1.5"}, {"5..a", ""}, {"c.list[0.]", "1"},
+
 		// Three-valued logic.
 		{"true AND undefined", ""}, {"false AND undefined", "false"}, {"undefined AND false", "false"}, {"true OR undefined", "true"}, {"undefined OR true", "true"}, {"false OR undefined", ""}, {"undefined OR undefined", ""},
 		{"NOT true", "false"}, {"NOT undefined", ""}, {"NOT 1", ""}, {"1 AND true", ""}, {"1 AND false", "false"}, {"'x' OR true", "true"},

@@ -8,7 +8,7 @@ import (
 	"mayfly/query/token"
 )
 
-// expression reads an expression. Loosest first: OR, AND, NOT, comparisons with IN, BETWEEN and LIKE, ||,
+// expression reads an expression. Loosest first: OR, AND, NOT, IN with BETWEEN and LIKE, = and !=, < and its kin, ||,
 // + and -, * / and %, unary minus.
 func (p *parser) expression() node {
 	p.enter()
@@ -60,34 +60,70 @@ func (p *parser) not() node {
 
 var operators = map[string]operator{"=": equal, "!=": notEqual, "<>": notEqual, "<": less, "<=": lessOrEqual, ">": greater, ">=": greaterOrEqual}
 
-// comparison reads a value and what it is compared with.
+// comparison reads a value and the condition of IN, BETWEEN or LIKE on it. Conditions do not chain.
 func (p *parser) comparison() node {
-	left := p.concat()
-	for compared := false; ; compared = true {
-		t := p.peek()
-		op, ok := operators[t.Text]
-		switch negated := false; {
-		case t.Kind == token.Mark && ok && compared:
-			p.fail(t.At, "comparisons do not chain: write AND or OR between them, or brackets (|| joins strings)")
-		case t.Kind == token.Mark && ok:
-			p.take()
-			left = p.compare(op, left, p.concat())
-		case t.Is("NOT"):
-			if t := p.after(); !t.Is("IN") && !t.Is("BETWEEN") && !t.Is("LIKE") {
-				p.take()
-				p.expected("IN, BETWEEN or LIKE")
-			}
-			negated = true
-			p.take()
-			fallthrough
-		case t.Is("IN") || t.Is("BETWEEN") || t.Is("LIKE"):
-			if left = p.condition(left); negated {
-				left = p.fold(&not{left}, left)
-			}
-		default:
-			return left
-		}
+	left := p.compared()
+	t := p.peek()
+	negated := t.Is("NOT")
+	if negated {
+		t = p.after()
 	}
+	switch {
+	case conditions[t.Upper] && t.Kind == token.Word:
+		if negated {
+			p.take()
+		}
+	case negated:
+		p.take()
+		p.expected("IN, BETWEEN or LIKE")
+	default:
+		return left
+	}
+	if left = p.condition(left); negated {
+		left = p.fold(&not{left}, left)
+	}
+	switch t := p.peek(); {
+	case t.Kind == token.Word && (conditions[t.Upper] || t.Upper == "NOT"), p.comparing():
+		p.fail(t.At, "IN, BETWEEN and LIKE do not chain: write AND or OR between conditions, or brackets")
+	}
+	return left
+}
+
+// conditions are the words that begin a condition.
+var conditions = map[string]bool{"IN": true, "BETWEEN": true, "LIKE": true}
+
+// comparing reports whether the next token is an operator that compares.
+func (p *parser) comparing() bool {
+	_, ok := operators[p.peek().Text]
+	return ok && p.peek().Kind == token.Mark
+}
+
+// compared reads terms with comparisons between them, from left to right. < and its kin bind tighter than = and !=.
+func (p *parser) compared() node {
+	var pending *comparison // an = or != that waits for its right side
+	left, _ := p.concat()
+	for joined := false; p.comparing(); {
+		t := p.peek()
+		if joined {
+			p.fail(t.At, "|| joins strings: write OR between conditions, or brackets")
+		}
+		p.take()
+		op := operators[t.Text]
+		var right node
+		right, joined = p.concat()
+		switch {
+		case op > notEqual:
+			left = p.compare(op, left, right)
+			continue
+		case pending != nil:
+			left = p.compare(pending.op, pending.left, left)
+		}
+		pending, left = &comparison{op: op, left: left}, right
+	}
+	if pending == nil {
+		return left
+	}
+	return p.compare(pending.op, pending.left, left)
 }
 
 // compare returns a comparison. With undefined, and of the order of arrays and objects, it is undefined.
@@ -119,13 +155,14 @@ func (p *parser) condition(left node) node {
 		p.index(n)
 		return p.fold(n, append(n.values[:len(n.values):len(n.values)], left)...)
 	case "BETWEEN":
-		low := p.concat()
+		low, _ := p.concat()
 		p.require("AND")
-		high := p.concat()
+		high, _ := p.concat()
 		return p.fold(&between{left, low, high}, left, low, high)
 	}
 	at := p.peek().At
-	n := &likeExpr{term: left, pattern: p.concat()}
+	n := &likeExpr{term: left}
+	n.pattern, _ = p.concat()
 	if p.accept("ESCAPE") {
 		t := p.take()
 		v := valueOf(t)
@@ -167,14 +204,14 @@ func (p *parser) close(bracket string) {
 	}
 }
 
-// concat reads terms with || between them.
-func (p *parser) concat() node {
-	left := p.arithmetic(0)
+// concat reads terms with || between them. joined is false if there is none.
+func (p *parser) concat() (left node, joined bool) {
+	left = p.arithmetic(0)
 	for p.accept("||") {
 		right := p.arithmetic(0)
-		left = p.fold(&concat{left, right}, left, right)
+		left, joined = p.fold(&concat{left, right}, left, right), true
 	}
-	return left
+	return left, joined
 }
 
 // arithmeticOperators are in the order of their precedence, loosest first.

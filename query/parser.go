@@ -376,11 +376,16 @@ func (p *parser) from() {
 	}
 }
 
-// beginsItem reports whether the token can begin an expression after a keyword that is also a name.
+// beginsItem reports whether the token after a keyword that is also a name makes it the keyword. So do AND and its
+// kin, which need a value before them.
 func beginsItem(t token.Token) bool {
 	switch t.Kind {
 	case token.Word:
-		return !reserved[t.Upper] && t.Upper != "AS" || t.Upper == "NOT" || t.Upper == "TRUE" || t.Upper == "FALSE" || t.Upper == "NULL" || t.Upper == "UNDEFINED"
+		switch t.Upper {
+		case "AS", "SELECT", "FROM", "JOIN", "WHERE", "GROUP", "ORDER", "BY", "OFFSET", "LIMIT":
+			return false
+		}
+		return true
 	case token.Mark:
 		return t.Text == "(" || t.Text == "[" || t.Text == "{" || t.Text == "-" || t.Text == "+" || t.Text == "*"
 	}

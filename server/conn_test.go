@@ -118,6 +118,23 @@ func TestProtocolError(t *testing.T) {
 	c.expectEnd()
 }
 
+// A command that is half sent may be as long as client-query-buffer-limit, also when that changes.
+func TestQueryBufferLimit(t *testing.T) {
+	t.Parallel()
+	s := newTestServer(t)
+	address := s.run(t, newFakeEngine(), nil)
+	long := command("PING", strings.Repeat("x", 600<<10), strings.Repeat("x", 600<<10))
+	c := dial(t, address)
+	c.send(long + command("PING"))
+	c.expect("+PONG\r\n+PONG\r\n")
+	must(t, s.ConfigSet([][2]string{{"client-query-buffer-limit", "1mb"}}))
+	c.send(command("PING", strings.Repeat("x", 900<<10)))
+	c.expect("+PONG\r\n")
+	c.send(long[:700<<10]) // the second argument is announced only
+	c.expect("-ERR Protocol error: too big command\r\n")
+	c.expectEnd()
+}
+
 func TestUnauthenticatedLimits(t *testing.T) {
 	t.Parallel()
 	address := newTestServer(t, "--requirepass", "secret").run(t, newFakeEngine(), nil)

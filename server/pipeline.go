@@ -191,7 +191,7 @@ func (c *conn) limits() resp.Limits {
 	bulk := settings.MaxValueSize + bulkSlack
 	return resp.Limits{
 		Bulk:            bulk,
-		Command:         4*bulk + resp.LargeBuffer,
+		Command:         min(4*bulk+resp.LargeBuffer, settings.QueryBufferLimit),
 		Unauthenticated: c.unauthenticated(settings),
 	}
 }

@@ -29,7 +29,7 @@ func (s *Server) warnClose(c *conn, err error) {
 			"a client sent a request in HTTP, as a browser, curl or a health check does, and was disconnected: this port speaks the Redis protocol; metrics-addr serves HTTP")
 	case err == resp.ErrBulkLength, err == resp.ErrCommandLength:
 		s.warn(&s.warnings.size, c.session.Addr, err,
-			fmt.Sprintf("a client was disconnected because it sent a value or command that is too large, or framed wrongly: values are legal up to %d bytes (max-value-size)", s.MaxValueSize()))
+			fmt.Sprintf("a client was disconnected because it sent a value or command that is too large, or framed wrongly: values are legal up to %d bytes (max-value-size), commands up to client-query-buffer-limit", s.MaxValueSize()))
 	case errors.As(err, &violation):
 		s.warn(&s.warnings.violation, c.session.Addr, err, "a client was disconnected because it broke the protocol")
 	case errors.As(err, &handshake):

@@ -9,7 +9,7 @@ import (
 )
 
 // Add returns the sum of two numbers. That of two integers of 64 bits is exact; another one is a double and is written
-// with a point or an exponent. The error says that the sum is out of range.
+// with a point or an exponent. The error says that the sum is out of range, in the words of RedisJSON.
 func Add(value, by string) (string, error) {
 	return calculate(value, by, "sum", func(a, b int64) (int64, bool) {
 		sum := a + b
@@ -45,17 +45,19 @@ func calculate(value, by, what string, integers func(a, b int64) (int64, bool), 
 	a, errA := strconv.ParseInt(value, 10, 64)
 	b, errB := strconv.ParseInt(by, 10, 64)
 	if errA == nil && errB == nil {
-		if n, ok := integers(a, b); ok {
-			return strconv.FormatInt(n, 10), nil
+		n, ok := integers(a, b)
+		if !ok {
+			return "", fmt.Errorf("numeric overflow: the %s of %s and %s is out of range", what, value, by)
 		}
-	} else {
-		x, _ := strconv.ParseFloat(value, 64)
-		y, _ := strconv.ParseFloat(by, 64)
-		if f := doubles(x, y); !math.IsInf(f, 0) && !math.IsNaN(f) {
-			return formatDouble(f), nil
-		}
+		return strconv.FormatInt(n, 10), nil
 	}
-	return "", fmt.Errorf("the %s of %s and %s is out of range", what, value, by)
+	x, _ := strconv.ParseFloat(value, 64)
+	y, _ := strconv.ParseFloat(by, 64)
+	f := doubles(x, y)
+	if math.IsInf(f, 0) || math.IsNaN(f) {
+		return "", fmt.Errorf("result is not a number: the %s of %s and %s is out of range", what, value, by)
+	}
+	return formatDouble(f), nil
 }
 
 // formatDouble writes a double as RedisJSON does: the shortest digits, a point or an exponent always, an exponent if the

@@ -24,6 +24,9 @@ type wasteState struct {
 	moments     waste.Moments // what the catalogue says
 	inCatalogue bool          // its store has waste
 	inItems     []bool        // the partition's store has deletes
+	inJournal   bool          // a journal has text
+	clock       int64         // ms; the clock of the catalogue's store, then the first one in a journal
+	replayed    bool          // clock is of a journal
 
 	// Run owns these.
 	overdue bool  // that waste is overdue was logged
@@ -172,7 +175,18 @@ func (w *wasteState) load(rec string) error {
 	return err
 }
 
-// noteLoadedWaste notes since when the stores have waste, as a start finds them. What the catalogue says of a store that
+// noteClock notes a record of the catalogue if it is of the clock: that of the store, then the first one of the journals.
+// While something is written, so is the clock, once a second. So the oldest change of the journals is about as old.
+func (w *wasteState) noteClock(o aof.Op, journaled bool) {
+	if o.Key != record.ClockKey || w.replayed {
+		return
+	}
+	if it, _, err := record.Decode(o.Key, o.Rec); err == nil { // the loader reports what is wrong
+		w.clock, w.replayed = it.TS, journaled
+	}
+}
+
+// noteLoadedWaste notes since when the stores and the journals have waste, as a start finds them. What the catalogue says of a store that
 // has none is out of date. If it does not say it of one that has some, that counts from now.
 func (e *Engine) noteLoadedWaste() {
 	w, now := &e.waste, e.Options.Now()
@@ -188,6 +202,9 @@ func (e *Engine) noteLoadedWaste() {
 	note(e.catalogue, w.inCatalogue)
 	for i, s := range e.items {
 		note(s, w.inItems[i] || e.partitions[i].Shard.Overwrites())
+	}
+	if w.inJournal {
+		w.journal.Store(max(min(w.clock, now), 1))
 	}
 	e.checkpoint.moments = w.moments
 	w.moments, w.inItems = nil, nil

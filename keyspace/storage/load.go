@@ -139,6 +139,7 @@ func (e *Engine) loadCatalogue(l Loader) (err error) {
 		if key == record.WasteKey {
 			err = e.waste.load(rec)
 		} else {
+			e.waste.noteClock(aof.Op{Key: key, Rec: rec}, false)
 			err = l.Catalogue(key, rec, false, false)
 		}
 		if err != nil {
@@ -170,8 +171,11 @@ func (e *Engine) loadPartitions(parts []*partitionLoader) error {
 // replay applies one change of a journal.
 func (e *Engine) replay(l Loader, parts []*partitionLoader, o aof.Op) error {
 	if record.InCatalogue(o.Key) {
+		e.waste.noteClock(o, true)
+		e.waste.inJournal = e.waste.inJournal || record.ContainsText(o.Key)
 		return l.Catalogue(o.Key, o.Rec, o.Del, true)
 	}
+	e.waste.inJournal = true
 	key, touched := record.TouchedKey(o.Key)
 	k, err := record.SplitKey(key)
 	if err != nil {

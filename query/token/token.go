@@ -93,7 +93,7 @@ func Split(text string) ([]Token, error) {
 		case c >= '0' && c <= '9' || c == '.' && i+1 < len(text) && text[i+1] >= '0' && text[i+1] <= '9':
 			end = i + numberSize(text[i:])
 			n, err := strconv.ParseFloat(text[i:end], 64)
-			if strings.HasPrefix(text[end:], ".") && WordSize(text[end+1:]) == 0 { // 1.a is a member
+			if strings.HasPrefix(text[end:], ".") && WordSize(text[end+1:]) == 0 { // 1.5.a is a member
 				return nil, ErrorAt(text, i, "%s is not a number: legal are doubles, like 12, 0.5 and 1e3", Clip(text[i:end+1]))
 			}
 			if err != nil || math.IsInf(n, 0) || WordSize(text[end:]) > 0 {
@@ -191,7 +191,8 @@ func WordSize(text string) int {
 	return len(text)
 }
 
-// numberSize returns the size of the number at the start of text.
+// numberSize returns the size of the number at the start of text: as in Cosmos DB's grammar, a fraction may have no
+// digits, an exponent has some.
 func numberSize(text string) int {
 	i := 0
 	digits := func() {
@@ -200,7 +201,7 @@ func numberSize(text string) int {
 		}
 	}
 	digits()
-	if i+1 < len(text) && text[i] == '.' && text[i+1] >= '0' && text[i+1] <= '9' {
+	if i < len(text) && text[i] == '.' {
 		i++
 		digits()
 	}

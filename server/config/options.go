@@ -69,6 +69,9 @@ type Settings struct {
 	MaxMemory int64 // bytes; 0: no limit
 	Eviction  eviction.Options
 
+	// QueryBufferLimit bounds a command that is half read, in bytes.
+	QueryBufferLimit int
+
 	// MaxMemoryClients is in bytes; 0: no limit; negative: per cent of MaxMemory. See ClientMemoryLimit.
 	MaxMemoryClients int64
 
@@ -224,6 +227,9 @@ var Options = []Option{
 	{Name: "maxmemory-clients", Default: "1gb", Unit: "bytes", Mutable: true,
 		Doc: "most memory that all clients together may hold besides items; above it the largest clients are disconnected; 0 for no limit",
 		in:  func(s *Settings) value { return memoryOrShare.of(&s.MaxMemoryClients) }},
+	{Name: "client-query-buffer-limit", Default: "1gb", Unit: "bytes", Mutable: true,
+		Doc: "disconnect a client whose half-sent command exceeds it; a command has at most four times max-value-size besides",
+		in:  func(s *Settings) value { return memory[int](1<<20, math.MaxInt64).of(&s.QueryBufferLimit) }},
 	{Name: "client-output-buffer-limit", Default: "normal 0 0 0 slave 256mb 64mb 60 pubsub 32mb 8mb 60", Mutable: true, Many: true,
 		Doc: "disconnect a subscriber or monitor whose unsent messages exceed the hard limit, or the soft limit for the given seconds",
 		in:  func(s *Settings) value { return outputLimits{&s.OutputLimits} }},
