@@ -79,7 +79,7 @@ func parseSelect(in *Input) (Run, error) {
 	return func(x *Context) Reply {
 		if x.Session.service == serveDetached {
 			if name != "0" {
-				return Fail(errLoadingData)
+				return Fail(x.Engine.notLoaded())
 			}
 			x.Session.update(func() { x.Session.database, x.Session.databaseNumber = "0", 0 })
 			return OK

@@ -129,7 +129,7 @@ func TestStopWhileForming(t *testing.T) {
 	harness.WaitFor(t, "the node to say for which other it waits", func() bool {
 		return strings.Contains(p.Log.String(), "no answer from b")
 	})
-	const waits = "PING: LOADING Redis is loading the dataset in memory: the node waits for the other nodes of its cluster\n"
+	const waits = "PING: LOADING the node waits for its cluster to form: not all of the other nodes have answered\n"
 	for _, name := range []string{"forecast", "top"} {
 		if _, text := harness.Tool(t, 2, "", name, "--host", host); !strings.HasSuffix(text, waits) {
 			t.Errorf("mayfly %s says %s", name, text)
