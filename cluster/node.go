@@ -296,7 +296,7 @@ func (n *Node) tryToForm() (*forming.Identity, error) {
 	id := n.former.Identity()
 	if id == nil || id.Stage != forming.Formed {
 		if n.roleNow() != topology.Removed {
-			n.set(topology.Forming, "the node waits for the other nodes of its cluster")
+			n.set(topology.Forming, "the node waits for its cluster to form: not all of the other nodes have answered")
 		}
 		var err error
 		if id, err = n.former.Form(n.ctx); err != nil {

@@ -433,6 +433,28 @@ func TestAllNodesRestart(t *testing.T) {
 	}
 }
 
+// A candidate says which voters it does not reach, or that they elect a leader.
+func TestNoLeader(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		silent []string
+		want   string
+	}{
+		{nil, "no leader yet: the nodes elect one"},
+		{[]string{"c"}, "no leader yet: the nodes elect one"},
+		{[]string{"b", "c"}, "no leader: this node reaches 1 of 3 voters, itself included, and 2 are a majority; no contact with b at h:b, c at h:c"},
+	} {
+		members := []topology.Member{{Name: "d", Addr: "h:d"}} // a learner
+		for _, name := range []string{"a", "b", "c"} {
+			members = append(members, topology.Member{Name: name, Addr: "h:" + name, Voter: true, Self: name == "a",
+				Active: name != "a" && !slices.Contains(tt.silent, name)})
+		}
+		if got := noLeader(members); got != tt.want {
+			t.Errorf("without %v: %q, want %q", tt.silent, got, tt.want)
+		}
+	}
+}
+
 // Without a majority nothing is acknowledged, and service returns by itself.
 func TestNoMajority(t *testing.T) {
 	drill.Slow(t)
@@ -455,6 +477,11 @@ func TestNoMajority(t *testing.T) {
 	if got, err := leader.get("before", true); err != nil || got != "1" {
 		t.Errorf("a stale read returns %q, %v", got, err)
 	}
+	c.eventually("it says why it knows no leader", func() bool {
+		v := leader.View()
+		return v.Role == topology.Candidate &&
+			strings.HasPrefix(v.Cause, "no leader: this node reaches 1 of 3 voters, itself included, and 2 are a majority; no contact with ")
+	})
 	for _, n := range c.nodes {
 		if n != leader {
 			n.start(t)

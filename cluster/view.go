@@ -3,8 +3,10 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"mayfly/cluster/core"
@@ -146,9 +148,6 @@ func (inc *incarnation) describe(v *topology.View) {
 	case leader == inc.identity.ID || leader == 0: // it begins to lead, or knows no leader
 		v.Role, leader = topology.Candidate, 0
 	}
-	if v.Cause == "" && inc.hangs() {
-		v.Cause = "a write to the disk hangs"
-	}
 	for _, m := range s.State.Members {
 		member := topology.Member{Name: m.Name, ID: m.ID, Addr: m.Addr, Client: m.Client, Voter: s.State.Voter(m.ID),
 			Leader: m.ID == leader, Self: m.ID == inc.identity.ID}
@@ -163,6 +162,36 @@ func (inc *incarnation) describe(v *topology.View) {
 			v.Leader = &v.Members[i]
 		}
 	}
+	switch {
+	case v.Cause != "":
+	case inc.hangs():
+		v.Cause = "a write to the disk hangs"
+	case v.Role == topology.Candidate && s.Leader == inc.identity.ID:
+		v.Cause = "this node is elected and begins to lead"
+	case v.Role == topology.Candidate:
+		v.Cause = noLeader(v.Members)
+	}
+}
+
+// noLeader returns why a node knows no leader.
+func noLeader(members []topology.Member) string {
+	var silent []string
+	voters := 0
+	for i := range members {
+		m := &members[i]
+		if !m.Voter {
+			continue
+		}
+		voters++
+		if !m.Up() {
+			silent = append(silent, fmt.Sprintf("%s at %s", m.Name, m.Addr))
+		}
+	}
+	if reached, majority := voters-len(silent), voters/2+1; reached < majority {
+		return fmt.Sprintf("no leader: this node reaches %d of %d voters, itself included, and %d are a majority; no contact with %s",
+			reached, voters, majority, strings.Join(silent, ", "))
+	}
+	return "no leader yet: the nodes elect one"
 }
 
 // lastIndex returns the index of the last entry in the log.

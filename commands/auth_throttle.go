@@ -6,15 +6,19 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"mayfly/expiry/clock"
 )
 
 // authThrottle slows down clients that guess passwords. The zero value is ready. Safe for concurrent use.
 //
 // An attempt to authenticate waits, before it is checked, if wrong ones came before it: from its connection
-// or from its address. So parallel connections gain nothing, and a right password does not come back faster
-// than a wrong one. A client without wrong passwords waits a second at most, if others at its address guess.
+// or from its address. The attempts of an address are checked one after another, with the delay between two,
+// however many connections they come from. A right password does not come back faster than a wrong one.
+// Other addresses do not wait.
 type authThrottle struct {
 	after func(d time.Duration, f func()) // time.AfterFunc, if nil
+	clock func() int64                    // ms; if nil, the time of the machine: that of a follower's keyspace stands still without a leader
 
 	denied  atomic.Int64 // wrong passwords since the start
 	pending atomic.Bool  // there are some that no line of the log has counted
@@ -29,6 +33,7 @@ type authThrottle struct {
 type guessHistory struct {
 	recent  float64 // they count less as time passes: one a second
 	at      int64   // of the last one, ms
+	next    int64   // when the next attempt may be checked, ms
 	counted int     // since the last line of the log
 }
 
@@ -73,19 +78,30 @@ func doubled(first time.Duration, times int, longest time.Duration) time.Duratio
 	return min(first, longest)
 }
 
-// wait returns a channel if the session's attempt to authenticate must wait until it closes; now is in ms.
+func (t *authThrottle) now() int64 {
+	if t.clock != nil {
+		return t.clock()
+	}
+	return clock.Monotonic().Milliseconds()
+}
+
+// wait returns a channel if the session's attempt to authenticate must wait until it closes.
 // The caller then asks again. It returns nil if the attempt may be checked.
-func (t *authThrottle) wait(s *Session, now int64) <-chan struct{} {
+func (t *authThrottle) wait(s *Session) <-chan struct{} {
+	var d time.Duration
 	if s.authWait != nil {
 		select {
 		case <-s.authWait:
 			s.authWait = nil
-			return nil
 		default:
 			return s.authWait
 		}
+	} else if s.wrongPasswords > freeGuesses {
+		d = doubled(firstDelay, s.wrongPasswords-freeGuesses-1, longestDelay)
 	}
-	d := t.delay(s, now)
+	if d == 0 {
+		d = t.turn(s)
+	}
 	if d == 0 {
 		return nil
 	}
@@ -99,22 +115,42 @@ func (t *authThrottle) wait(s *Session, now int64) <-chan struct{} {
 	return over
 }
 
-// delay returns how long an attempt of the session waits.
-func (t *authThrottle) delay(s *Session, now int64) (d time.Duration) {
-	if s.wrongPasswords > freeGuesses {
-		d = doubled(firstDelay, s.wrongPasswords-freeGuesses-1, longestDelay)
-	}
+// turn returns 0 if an attempt of the session's address may be checked, and takes the turn. Else it returns how long it is until
+// the next turn. Those who wait for it do not queue: one of them gets it, and a client that has left holds up nobody.
+func (t *authThrottle) turn(s *Session) time.Duration {
 	if t.denied.Load() == 0 {
-		return d
+		return 0
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h := t.addresses[guesserOf(s)]
+	if h == nil {
+		return 0
+	}
+	now := t.now()
+	recent := int(h.recentAt(now))
+	if recent <= freeOfAddress {
+		return 0
+	}
+	if now < h.next {
+		return time.Duration(h.next-now) * time.Millisecond
+	}
+	h.next = now + doubled(firstOfAddress, (recent-freeOfAddress)/guessesToDouble, longestOfAddr).Milliseconds()
+	return 0
+}
+
+// noteRight counts a right password. It gives the turn of its address back: a program that knows the password opens many
+// connections without a delay between them.
+func (t *authThrottle) noteRight(s *Session) {
+	s.wrongPasswords = 0
+	if t.denied.Load() == 0 {
+		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if h := t.addresses[guesserOf(s)]; h != nil {
-		if recent := int(h.recentAt(now)); recent > freeOfAddress {
-			d = max(d, doubled(firstOfAddress, (recent-freeOfAddress)/guessesToDouble, longestOfAddr))
-		}
+		h.next = 0
 	}
-	return d
 }
 
 func (h *guessHistory) recentAt(now int64) float64 {
@@ -122,12 +158,12 @@ func (h *guessHistory) recentAt(now int64) float64 {
 }
 
 // noteWrong counts a wrong password.
-func (t *authThrottle) noteWrong(s *Session, now int64) {
+func (t *authThrottle) noteWrong(s *Session) {
 	s.wrongPasswords++
 	t.denied.Add(1)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	address := guesserOf(s)
+	address, now := guesserOf(s), t.now()
 	h := t.addresses[address]
 	if h == nil {
 		if len(t.addresses) >= maxGuessers {
@@ -165,12 +201,13 @@ type guessReport struct {
 }
 
 // report returns what to log now, if there is anything and the last line is long enough ago.
-func (t *authThrottle) report(now int64) (r guessReport, ok bool) {
+func (t *authThrottle) report() (r guessReport, ok bool) {
 	if !t.pending.Load() {
 		return r, false
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	now := t.now()
 	if t.lastLine != 0 && now-t.lastLine < guessLineEvery {
 		return r, false
 	}
@@ -191,8 +228,8 @@ func (t *authThrottle) report(now int64) (r guessReport, ok bool) {
 }
 
 // logWrongPasswords logs the wrong passwords since the last line, unless that was a moment ago.
-func (e *Engine) logWrongPasswords(now int64) {
-	r, ok := e.auth.report(now)
+func (e *Engine) logWrongPasswords() {
+	r, ok := e.auth.report()
 	if !ok {
 		return
 	}
@@ -205,5 +242,5 @@ func (e *Engine) awaitsDelay(s *Session, r *row, args []string) <-chan struct{} 
 	if r.Secrets == nil || !e.Host.PasswordSet() || len(r.Secrets(args)) == 0 {
 		return nil
 	}
-	return e.auth.wait(s, e.Now())
+	return e.auth.wait(s)
 }

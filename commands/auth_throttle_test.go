@@ -27,24 +27,20 @@ func newGuessing(t *testing.T) *guessing {
 	return g
 }
 
-// attempt gives a password on a session that needs one, and ends its delay. It returns the delay.
+// attempt gives a password on a session that needs one, and lets its delays pass. It returns their sum.
 func (g *guessing) attempt(s *Session, command ...string) (delay time.Duration, out Outcome) {
 	g.t.Helper()
-	before := len(g.delays)
-	out = g.engine.Execute(s, command)
-	if !out.Deferred {
-		return 0, out
+	for out = g.engine.Execute(s, command); out.Deferred; out = g.engine.Execute(s, command) {
+		if again := g.engine.Execute(s, command); !again.Deferred || again.Resume != out.Resume {
+			g.t.Errorf("it does not wait")
+		}
+		d := g.delays[len(g.delays)-1]
+		delay += d
+		g.clock.Advance(d)
+		g.wake()
+		<-out.Resume
 	}
-	if again := g.engine.Execute(s, command); !again.Deferred || again.Resume != out.Resume {
-		g.t.Errorf("it does not wait")
-	}
-	g.wake()
-	<-out.Resume
-	out = g.engine.Execute(s, command)
-	if len(g.delays) != before+1 || out.Deferred {
-		g.t.Fatalf("it waits again")
-	}
-	return g.delays[before], out
+	return delay, out
 }
 
 func unauthenticated(id int, addr string) *Session {
@@ -85,9 +81,53 @@ func TestDelayOfConnection(t *testing.T) {
 	}
 }
 
-// Other connections from an address wait, too, whatever password they give, until a minute has passed. Other
-// addresses do not.
+// Of the attempts of an address one is checked after the other, with the delay between two, however many connections try at the same
+// time. Those of other addresses do not wait.
 func TestDelayOfAddress(t *testing.T) {
+	t.Parallel()
+	for name, addrs := range map[string][2]string{
+		"IPv4": {"192.0.2.1:%d", "192.0.2.2:1"},
+		"IPv6": {"[2001:db8::%x]:1", "[2001:db8:0:1::1]:1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const conns, seconds = 200, 30
+			g := newGuessing(t)
+			var wakes []func()
+			g.engine.auth.after = func(_ time.Duration, f func()) { wakes = append(wakes, f) }
+			sessions := make([]*Session, conns)
+			for i := range sessions {
+				sessions[i] = unauthenticated(100+i, fmt.Sprintf(addrs[0], i+1))
+			}
+			checked := 0
+			for range seconds * 100 {
+				for i, s := range sessions {
+					if out := g.engine.Execute(s, []string{"AUTH", "guess"}); !out.Deferred {
+						checked++
+						sessions[i] = unauthenticated(int(s.ID)+conns, s.Addr) // it connects anew
+					}
+				}
+				g.clock.Advance(10 * time.Millisecond)
+				for _, wake := range wakes {
+					wake()
+				}
+				wakes = nil
+			}
+			// Without delay: 10. From the first delay to the longest: 4 of each. Then one a second.
+			if most := freeOfAddress + 2 + 7*guessesToDouble + seconds; checked < freeOfAddress || checked > most {
+				t.Errorf("%d passwords are checked in %d seconds, more than %d", checked, seconds, most)
+			}
+			for range 3 {
+				if out := g.engine.Execute(unauthenticated(1, addrs[1]), []string{"AUTH", "guess"}); out.Deferred {
+					t.Error("another address waits")
+				}
+			}
+		})
+	}
+}
+
+// A right password waits for its turn, too, but a program that knows it opens many connections at once. After a minute nothing waits.
+func TestRightPasswordOfAddress(t *testing.T) {
 	t.Parallel()
 	g := newGuessing(t)
 	id := 100
@@ -97,32 +137,22 @@ func TestDelayOfAddress(t *testing.T) {
 		return d
 	}
 	for i := range 100 {
-		d := attempt(fmt.Sprintf("192.0.2.1:%d", i), "guess")
-		if want := i > freeOfAddress; (d > 0) != want {
-			t.Fatalf("attempt %d waits %v", i, d)
-		}
+		attempt(fmt.Sprintf("192.0.2.1:%d", i), "guess")
 	}
-	if d := attempt("192.0.2.1:1", "secret"); d != longestOfAddr {
+	if d := attempt("[::ffff:192.0.2.1]:1", "secret"); d == 0 || d > longestOfAddr {
 		t.Errorf("the right password waits %v", d)
 	}
-	if d := attempt("[::ffff:192.0.2.1]:1", "secret"); d != longestOfAddr {
-		t.Errorf("the address as one of IPv6 waits %v", d)
+	for range 50 {
+		if d := attempt("192.0.2.1:1", "secret"); d != 0 {
+			t.Errorf("a further connection waits %v", d)
+		}
 	}
-	if d := attempt("192.0.2.2:1", "guess"); d != 0 {
-		t.Errorf("another address waits %v", d)
-	}
-	for i := range 50 {
-		attempt(fmt.Sprintf("[2001:db8::%d]:1", i+1), "guess")
-	}
-	if d := attempt("[2001:db8::ffff]:1", "secret"); d == 0 {
-		t.Error("the network of an address does not wait")
-	}
-	if d := attempt("[2001:db8:0:1::1]:1", "secret"); d != 0 {
-		t.Error("another network waits")
-	}
+	attempt("192.0.2.1:1", "guess")
 	g.clock.Advance(time.Minute)
-	if d := attempt("192.0.2.1:1", "secret"); d != 0 {
-		t.Errorf("after a minute it waits %v", d)
+	for range freeOfAddress {
+		if d := attempt("192.0.2.1:1", "guess"); d != 0 {
+			t.Errorf("after a minute it waits %v", d)
+		}
 	}
 }
 
@@ -145,10 +175,14 @@ func TestWrongPasswordsAreLogged(t *testing.T) {
 	g := newGuessing(t)
 	var log bytes.Buffer
 	g.engine.Log = zerolog.New(&log)
+	guess := func(id int, addr string) {
+		g.engine.auth.noteWrong(unauthenticated(id, addr))
+		g.engine.logWrongPasswords()
+	}
 	for i := range 100 {
-		g.attempt(unauthenticated(i+10, "192.0.2.1:1"), "AUTH", "guess")
+		guess(i+10, "192.0.2.1:1")
 		if i%10 == 0 {
-			g.attempt(unauthenticated(i+10, fmt.Sprintf("192.0.2.%d:1", 2+i/10)), "AUTH", "guess")
+			guess(i+10, fmt.Sprintf("192.0.2.%d:1", 2+i/10))
 		}
 	}
 	g.engine.Sample(0)

@@ -32,10 +32,13 @@ const (
 	serveStale                   // a read of this node's past
 )
 
+// loadingCode is the code of a node without a keyspace.
+const loadingCode = "LOADING "
+
 // The errors of a node that does not serve a command, in Redis' words where Redis has the case.
 const (
 	errMoved       = "MOVED %d %s" // slot, host:port
-	errLoadingData = Error("LOADING Redis is loading the dataset in memory")
+	errLoadingData = Error(loadingCode + "Redis is loading the dataset in memory")
 	errOutside     = Error("CLUSTERDOWN this node is not in the cluster, or does not know its leader yet")
 	errNoMajority  = Error("CLUSTERDOWN no majority of nodes is reachable")
 	errUnsettled   = Error("CLUSTERDOWN the leader has changed; the fate of its last writes is not known yet")
@@ -67,7 +70,7 @@ func (e *Engine) admitInCluster(s *Session, r *row, args []string) error {
 		if !loaded {
 			s.service = serveDetached
 			if r.Flags&Loading == 0 && r.Group != "cluster" || r.Scope == ScopeQueue {
-				return errLoadingData
+				return e.notLoaded()
 			}
 		}
 		return nil
@@ -89,6 +92,15 @@ func (e *Engine) admitInCluster(s *Session, r *row, args []string) error {
 		return nil
 	}
 	return e.notServed(s, r, args)
+}
+
+// notLoaded returns the error of a command that needs a keyspace, while there is none. A node that does not load says what it
+// waits for. The code is LOADING all the same: libraries wait then.
+func (e *Engine) notLoaded() error {
+	if v := e.Cluster.View(); v.Cause != "" && !v.Role.Open() && v.Role != topology.Loading {
+		return Error(loadingCode + oneLine.Replace(v.Cause))
+	}
+	return errLoadingData
 }
 
 // notServed returns the error of a command that only a leader serves, at a node that does not lead.
@@ -325,6 +337,9 @@ func isRedirection(err error) bool {
 	text := err.Error()
 	return strings.HasPrefix(text, "MOVED ") || strings.HasPrefix(text, "CLUSTERDOWN ")
 }
+
+// isLoading reports whether an error says that there is no keyspace.
+func isLoading(err error) bool { return strings.HasPrefix(err.Error(), loadingCode) }
 
 // settle returns what must be committed before the reply of a command of a cluster leaves. lsn covers what it
 // has read and written. The error is that of a read that would reveal what may never be committed.

@@ -706,6 +706,69 @@ func TestDeposedLeader(t *testing.T) {
 	}
 }
 
+// TestLoadingSaysWhy: a node that has no keyspace and loads none says what it waits for, with the code that makes libraries wait.
+func TestLoadingSaysWhy(t *testing.T) {
+	t.Parallel()
+	for role, want := range map[topology.Role]string{
+		topology.Forming: "LOADING the node waits",
+		topology.Failed:  "LOADING the node waits",
+		topology.Removed: "LOADING the node waits",
+	} {
+		v := viewOf(role, "", false)
+		v.Cause, v.Members = "the node\nwaits", nil
+		w, _ := newClusterHarness(t, v)
+		ks := w.engine.Keyspace()
+		w.engine.SetKeyspace(nil)
+		for _, command := range []string{"PING", "SELECT 1", "LASTSAVE", "CLUSTER MYID", "CLUSTER DIGEST", "SENTINEL MASTER mymaster"} {
+			if got := w.engine.Execute(w.session(1), strings.Fields(command)).Reply; got.Str != want {
+				t.Errorf("%s, %s: %s, want %s", role, command, notation(got), want)
+			}
+		}
+		w.engine.SetKeyspace(ks)
+	}
+}
+
+// TestStatusOfMembers: only the leader knows the positions of the others.
+func TestStatusOfMembers(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		view *topology.View
+		want string
+	}{
+		{leads(), "a (integer) 107 (integer) 0, b (integer) 100 (integer) 0, c (integer) 100 (integer) 0"},
+		{follows(), "a (integer) 107 (integer) 0, b (nil) (nil), c (nil) (nil)"},
+		{leaderless(), "a (integer) 107 (integer) 0, b (nil) (nil), c (nil) (nil)"},
+	} {
+		w, _ := newClusterHarness(t, c.view)
+		var got []string
+		for _, m := range field(w.do(1, "CLUSTER", "STATUS"), "members").Elems {
+			got = append(got, fmt.Sprintf("%s %s %s", field(m, "name").Str, notation(field(m, "index")), notation(field(m, "lag"))))
+		}
+		if text := strings.Join(got, ", "); text != c.want {
+			t.Errorf("%s: %s, want %s", c.view.Role, text, c.want)
+		}
+	}
+}
+
+// TestUsageOfSubcommands: the usage is what users type.
+func TestUsageOfSubcommands(t *testing.T) {
+	t.Parallel()
+	w, _ := newClusterHarness(t, leads())
+	for _, r := range allRows {
+		if !strings.Contains(r.full, "|") || !r.IsOwn() {
+			continue
+		}
+		_, usage, ok := strings.Cut(r.wrongArity(strings.Split(r.full, "|")).Error(), "; usage: ")
+		if typed := strings.ToUpper(strings.ReplaceAll(r.full, "|", " ")); !ok || !strings.HasPrefix(usage, typed) {
+			t.Errorf("%s: usage %q", r.full, usage)
+		}
+	}
+	const want = "ERR wrong number of arguments for 'cluster|add' command; usage: CLUSTER ADD name=host:port"
+	if got := w.do(1, "CLUSTER", "ADD"); got.Str != want {
+		t.Errorf("%s", notation(got))
+	}
+}
+
 // TestWithoutKeyspace: while a node loads, it answers about itself and refuses the rest.
 func TestWithoutKeyspace(t *testing.T) {
 	t.Parallel()

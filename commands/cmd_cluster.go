@@ -98,11 +98,11 @@ var clusterCommands = []Command{
 			clusterRefusal("meet", "ip port [cluster_bus_port]", "", "Force a node cluster to handshake with another node"),
 			clusterRow(Command{
 				Name: "myid", Summary: "Return the node id",
-				Parse: noParse(inCluster(func(_ *Context, v *topology.View) Reply {
+				Parse: noParse(inCluster(func(x *Context, v *topology.View) Reply {
 					if self := v.Self(); self != nil {
 						return Bulk(v.NodeID(self))
 					}
-					return Fail(errLoadingData)
+					return Fail(x.Engine.notLoaded())
 				})),
 			}),
 			clusterRow(Command{
@@ -338,7 +338,7 @@ func (x *Context) inSlot(slot int, visit func(key string), reply func() Reply) R
 
 func runClusterDigest(x *Context, _ *topology.View) Reply {
 	if !x.Engine.loaded() {
-		return Fail(errLoadingData) // the keyspace of before is closed, and what it had may never be committed
+		return Fail(x.Engine.notLoaded()) // the keyspace of before is closed, and what it had may never be committed
 	}
 	ks := x.Engine.Keyspace()
 	x.outside = func() (Reply, bool) {

@@ -215,6 +215,10 @@ func runClusterStatus(_ *Context, v *topology.View) Reply {
 		case !m.Voter:
 			role = "learner"
 		}
+		index, lag := Null, Null // of the others only the leader knows them
+		if m.Self || v.Leads() {
+			index, lag = Integer(int64(v.Offset(m))), Integer(m.Lag)
+		}
 		members = append(members, Map(
 			Bulk("name"), Bulk(m.Name),
 			Bulk("role"), Bulk(role),
@@ -222,8 +226,8 @@ func runClusterStatus(_ *Context, v *topology.View) Reply {
 			Bulk("addr"), Bulk(m.Addr),
 			Bulk("client_addr"), Bulk(m.Client),
 			Bulk("up"), Flag(m.Up()),
-			Bulk("index"), Integer(int64(v.Offset(m))),
-			Bulk("lag"), Integer(m.Lag),
+			Bulk("index"), index,
+			Bulk("lag"), lag,
 			Bulk("last_contact_ms"), Integer(contactOf(m)),
 		))
 	}

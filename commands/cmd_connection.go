@@ -79,7 +79,7 @@ func parseSelect(in *Input) (Run, error) {
 	return func(x *Context) Reply {
 		if x.Session.service == serveDetached {
 			if name != "0" {
-				return Fail(errLoadingData)
+				return Fail(x.Engine.notLoaded())
 			}
 			x.Session.update(func() { x.Session.database, x.Session.databaseNumber = "0", 0 })
 			return OK
@@ -153,8 +153,8 @@ func parseAuth(in *Input) (Run, error) {
 
 // wrongPassword counts wrong credentials and returns their error.
 func (x *Context) wrongPassword() error {
-	x.Engine.auth.noteWrong(x.Session, x.Now())
-	x.Engine.logWrongPasswords(x.Now())
+	x.Engine.auth.noteWrong(x.Session)
+	x.Engine.logWrongPasswords()
 	return errWrongPass
 }
 
@@ -163,7 +163,7 @@ func authenticate(x *Context, given *credentials) Reply {
 		return Fail(x.wrongPassword())
 	}
 	x.Session.Authenticated.Store(true)
-	x.Session.wrongPasswords = 0
+	x.Engine.auth.noteRight(x.Session)
 	return OK
 }
 

@@ -199,7 +199,7 @@ func (r *infoReport) clientsSection() {
 
 func (r *infoReport) memorySection() {
 	m := r.x.memoryFigures(r.readContainerStats())
-	r.bytesField("used_memory", m.used) // of items; maxmemory limits it
+	r.bytesField("used_memory", m.used) // of items and containers; maxmemory limits it
 	if m.resident > 0 {
 		r.bytesField("used_memory_rss", m.resident)
 	}

@@ -9,7 +9,7 @@ import (
 	"mayfly/keyspace"
 )
 
-// memoryCommand reports the use of memory. "Used memory" is the size of the items, the figure that
+// memoryCommand reports the use of memory. "Used memory" is the size of the items and containers, the figure that
 // maxmemory limits. The allocator is Go's runtime.
 var memoryCommand = Command{
 	Name: "memory", Since: "4.0.0", Summary: "A container for memory diagnostics commands",
@@ -78,7 +78,7 @@ func parseMemoryUsage(in *Input) (Run, error) {
 
 // memoryFigures are the figures of memory at one time, in bytes.
 type memoryFigures struct {
-	used    uint64 // of items; maxmemory limits it
+	used    uint64 // of items and containers; maxmemory limits it
 	peak    uint64 // the largest use seen
 	limit   uint64 // maxmemory; 0: none
 	dataset uint64 // the part of used for ids and bodies of living items

@@ -42,7 +42,7 @@ var persistenceCommands = []Command{
 		Flags:   Loading | Stale | Fast | OnNode, Categories: "admin dangerous", Tips: "nondeterministic_output",
 		Parse: noParse(func(x *Context) Reply {
 			if x.Session.service == serveDetached {
-				return Fail(errLoadingData)
+				return Fail(x.Engine.notLoaded())
 			}
 			return Integer(x.Engine.Keyspace().LastSave() / 1000)
 		}),

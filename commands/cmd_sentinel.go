@@ -39,9 +39,9 @@ var sentinelCommand = Command{
 		}),
 		sentinelHelp(),
 		sentinelRow("is-master-down-by-addr", "ip port current-epoch runid", "Check if a master is down", runSentinelMasterDown),
-		sentinelRow("master", "master-name", "Shows the state of a master", func(_ *Context, v *topology.View) Reply {
+		sentinelRow("master", "master-name", "Shows the state of a master", func(x *Context, v *topology.View) Reply {
 			if v.Master() == nil {
-				return Fail(errLoadingData)
+				return Fail(x.Engine.notLoaded())
 			}
 			return sentinelMaster(v, v.Master())
 		}),

@@ -217,7 +217,7 @@ func (e *Engine) execute(s *Session, args []string, out *Outcome) {
 	}
 	if err == nil {
 		err = e.admit(s, r, args)
-		if s.Proxied && (s.multi.elsewhere && r.Scope == ScopeQueue || err != nil && (isRedirection(err) || err == errLoadingData)) {
+		if s.Proxied && (s.multi.elsewhere && r.Scope == ScopeQueue || err != nil && (isRedirection(err) || isLoading(err))) {
 			err, s.multi.elsewhere = errElsewhere, s.multi.open
 		} else if err != nil && e.queuesFor(s, r, err) {
 			err = nil

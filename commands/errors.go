@@ -170,7 +170,7 @@ func (r *row) wrongArity(args []string) error {
 	if !r.IsOwn() {
 		return err
 	}
-	name := strings.ToUpper(r.full)
+	name := strings.ToUpper(strings.ReplaceAll(r.full, "|", " "))
 	text := err.Error() + "; usage: " + strings.TrimSpace(name+" "+r.Syntax)
 	if r.Example != "" {
 		text += "; for example " + name + " " + r.Example

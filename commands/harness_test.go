@@ -84,6 +84,7 @@ func (w *harness) open() {
 	w.t.Helper()
 	w.engine = &Engine{Host: w.host, Log: zerolog.New(zerolog.NewTestWriter(w.t))}
 	w.engine.Scripts.leastHard = time.Hour // a busy machine ends no script of a test
+	w.engine.auth.clock = w.clock.Now
 	w.engine.auth.after = func(_ time.Duration, f func()) { f() }
 	w.engine.leadership.after = func(_ time.Duration, f func()) { w.graceOver = f }
 	broker := &w.engine.Broker

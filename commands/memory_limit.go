@@ -9,13 +9,13 @@ import (
 	"mayfly/keyspace/eviction"
 )
 
-// memoryLimit limits the memory of the items. The zero value is no limit. Safe for concurrent use.
+// memoryLimit limits the memory of the items and containers, as [keyspace.Keyspace.Used] counts it. The zero value is no limit. Safe for concurrent use.
 type memoryLimit struct {
 	bytes   atomic.Int64 // maxmemory; 0: no limit
 	evicted atomic.Int64 // items since the start
 }
 
-// SetMaxMemory changes the limit on the memory of the items (bytes, 0 for none). After the limit is
+// SetMaxMemory changes the limit on the memory of the items and containers (bytes, 0 for none). After the limit is
 // lowered, CONFIG SET and writes evict the excess step by step. The policy is that of [keyspace.Keyspace.SetEviction].
 func (e *Engine) SetMaxMemory(bytes int64) { e.memory.bytes.Store(bytes) }
 

@@ -95,12 +95,36 @@ func TestMaxMemoryRefusesWritesUntilThereIsRoom(t *testing.T) {
 	}
 }
 
+// An empty server takes memory, too: its databases. So a limit below that refuses the first write, as in Redis.
+func TestMaxMemoryOfAnEmptyServer(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	const oom = "(error) OOM command not allowed when used memory > 'maxmemory'."
+	for _, policy := range []eviction.Policy{eviction.None, eviction.AllKeysLRU, eviction.VolatileTTL} {
+		w.limit(1, policy)
+		w.expect(oom, "SET", "k", "v")
+		if got := notation(w.do(1, "EVAL", "return redis.call('set', KEYS[1], 'v')", "1", "k")); !strings.HasPrefix(got, oom) {
+			t.Errorf("a script gets %s", got)
+		}
+		w.expect("(nil)", "GET", "k")
+		w.expect("(integer) 0", "DEL", "k")
+	}
+	empty := w.engine.Keyspace().Used()
+	w.limit(empty, eviction.None)
+	w.expect("OK", "SET", "k", "v")
+	w.expect(oom, "SET", "k", "v")
+	w.expect("(integer) 1", "DEL", "k")
+	w.limit(0, eviction.None)
+	w.expect("OK", "SET", "k", "v")
+}
+
 // Containers take memory, too. The policy of one can change nevertheless.
 func TestMaxMemoryRefusesContainers(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
+	empty := w.engine.Keyspace().Used()
 	w.fill()
-	w.limit(1, eviction.None)
+	w.limit(empty, eviction.None)
 	const oom = "(error) OOM command not allowed when used memory > 'maxmemory'."
 	w.expect(oom, "CONTAINER.CREATE", "another")
 	w.expect(oom, "CONTAINER.SET", "another", "TTL", "10")
@@ -269,7 +293,8 @@ func TestMemoryStats(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
 	used := func() int64 { return w.engine.Keyspace().Used() }
-	if got := w.do(1, "MEMORY", "STATS"); field(got, "keys.bytes-per-key").Int != 0 || field(got, "total.allocated").Int != 0 {
+	if got := w.do(1, "MEMORY", "STATS"); field(got, "keys.bytes-per-key").Int != 0 || field(got, "dataset.bytes").Int != 0 ||
+		field(got, "total.allocated").Int != used() || field(got, "overhead.total").Int != used() {
 		t.Errorf("an empty server has %s", notation(got))
 	}
 	each := w.fill()

@@ -180,7 +180,7 @@ type perSecond struct{ commands, netInput, netOutput float64 }
 // Sample samples the counters at a time of the monotonic clock, for the instantaneous figures of INFO.
 // It also logs wrong passwords that no line has counted.
 func (e *Engine) Sample(now time.Duration) {
-	e.logWrongPasswords(e.Now())
+	e.logWrongPasswords()
 	e.reportScriptLog(now)
 	host := e.Host.Info()
 	s := rateSample{at: now, netInput: host.NetInput, netOutput: host.NetOutput}

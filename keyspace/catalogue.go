@@ -101,12 +101,9 @@ func (c *Container) describe(r record.Container) {
 // containerOverhead is the memory of a container besides its name, tables and history, in bytes.
 const containerOverhead = 512
 
-// memory estimates the memory of a container without its items in bytes. Databases, which always exist, count their
-// history only.
+// memory estimates the memory of a container without its items in bytes. Databases count like others, so what is used is
+// never 0.
 func (c *Container) memory() int64 {
-	if c.IsDatabase() && c.hidden == nil {
-		return c.history.Load().Memory
-	}
 	n := int64(containerOverhead+len(c.name)+8*len(c.tables)) + c.history.Load().Memory
 	if c.group != nil {
 		n += int64(len(c.hidden.Group)) + c.group.Memory()

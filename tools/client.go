@@ -162,7 +162,7 @@ func (c *client) awaited(err error) string {
 	if err != nil { // it is no node of a cluster, or has gone
 		return ""
 	}
-	if cause, _ := field[string](status, "cause"); cause != "" {
+	if cause, _ := field[string](status, "cause"); cause != "" && !strings.HasSuffix(string(refused), cause) {
 		return ": " + cause
 	}
 	return ""

@@ -202,6 +202,11 @@ func (f *Former) step(ctx context.Context) (identity *Identity, again bool, err 
 		return nil, false, f.begin(ctx, self.Identity, answers)
 	case join:
 		return nil, false, f.join(ctx, self.Identity, d.ask)
+	case choose:
+		if self.Identity == nil {
+			f.config.Log.Warn().Str("node", f.config.Name).Str("cluster", fmt.Sprintf("%x", d.cluster)).
+				Msg("the data folder is empty: this node joins the cluster of the others and gets everything from them")
+		}
 	}
 	return nil, true, f.change(self.Identity, f.next(self.Identity, d, answers))
 }

@@ -225,10 +225,17 @@ func TestForm(t *testing.T) {
 		// b has lost its disk: another id, by the leader.
 		before := got["b"].ID
 		g.dirs["b"] = t.TempDir()
+		const empty = "the data folder is empty: this node joins the cluster of the others and gets everything from them"
+		if strings.Contains(g.logs["b"].String(), empty) {
+			t.Errorf("%s: a node of a new cluster logs %s", order, empty)
+		}
 		g.start("b")
 		again := g.formAll("b")["b"]
 		if again == nil || again.ID == before || again.Cluster != got["a"].Cluster || !again.Joined || raft.joined != 1 || named(again.Members, "b").ID != again.ID {
 			t.Fatalf("b is %+v; %d have joined", again, raft.joined)
+		}
+		if n := strings.Count(g.logs["b"].String(), empty); n != 1 {
+			t.Errorf("%s: %d lines say that the folder is empty:\n%s", order, n, g.logs["b"])
 		}
 	}
 }

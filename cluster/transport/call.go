@@ -105,6 +105,9 @@ func (l *Listener) dialTLS(ctx context.Context, network, addr string) (net.Conn,
 	defer cancel()
 	if err := secure.HandshakeContext(ctx); err != nil {
 		conn.Close()
+		if l.o.Credentials.differs(err) {
+			return nil, fmt.Errorf("the node at %s %s", addr, anotherSecret)
+		}
 		return nil, err
 	}
 	return secure, nil

@@ -247,6 +247,25 @@ func (c *Credentials) server(hosts func() []string, failed func(error)) *tls.Con
 	}
 }
 
+// anotherSecret is what is wrong with a node whose cluster-secret-file differs.
+const anotherSecret = "has another cluster secret: cluster-secret-file must be the same on all nodes"
+
+// differs reports whether a handshake has failed because the secrets of the two nodes differ: one of them does not know the CA of
+// the other. Nothing else can be wrong with certificates that are made of a secret.
+func (c *Credentials) differs(err error) bool {
+	if c.name == "" { // of files, whose owner knows certificates
+		return false
+	}
+	var unknown x509.UnknownAuthorityError
+	var remote *net.OpError // its cause is of a type that crypto/tls does not export
+	return errors.As(err, &unknown) ||
+		errors.As(err, &remote) && remote.Op == "remote error" && slices.Contains(unknownToRemote, remote.Err.Error())
+}
+
+// unknownToRemote is what the other side says of a certificate whose CA it does not know (RFC 8446, 6.2): bad_certificate or
+// unknown_ca.
+var unknownToRemote = []string{tls.AlertError(42).Error(), tls.AlertError(48).Error()}
+
 // checkName checks the name in the certificate of a node that has connected.
 func (c *Credentials) checkName(cert *x509.Certificate, hosts func() []string) error {
 	if c.name != "" {

@@ -209,7 +209,12 @@ func (l *Listener) handshake(conn *boundedConn) {
 	defer cancel()
 	if err := secure.HandshakeContext(ctx); err != nil {
 		conn.Close()
-		l.log.warn("handshake", fmt.Sprintf("an unauthenticated connection from %s is refused: %v", conn.RemoteAddr(), err))
+		reason := err.Error()
+		if l.o.Credentials.differs(err) {
+			host, _, _ := net.SplitHostPort(conn.RemoteAddr().String())
+			reason = fmt.Sprintf("the node at %s %s", host, anotherSecret)
+		}
+		l.log.warn("handshake", fmt.Sprintf("an unauthenticated connection from %s is refused: %s", conn.RemoteAddr(), reason))
 		return
 	}
 	l.known(conn)

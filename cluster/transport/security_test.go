@@ -78,6 +78,50 @@ func TestLoad(t *testing.T) {
 	}
 }
 
+// Of nodes whose secrets differ both say so, in plain words.
+func TestSecretsThatDiffer(t *testing.T) {
+	t.Parallel()
+	a, logs := listen(t, secret(t, someSecret), nil)
+	b, _ := listen(t, secret(t, strings.Repeat("y", 32)), nil)
+	var answer struct{}
+	err := b.Call(t.Context(), a.Addr(), controlPath+"hello", struct{}{}, &answer)
+	want := "the node at " + a.Addr() + " has another cluster secret: cluster-secret-file must be the same on all nodes"
+	if err == nil || err.Error() != want {
+		t.Errorf("the one that connects says %v, want %s", err, want)
+	}
+	until(t, "the other one to say it, too", func() bool {
+		return logs.has("the node at 127.0.0.1 has another cluster secret: cluster-secret-file must be the same on all nodes")
+	})
+	if logs.has("tls:") || logs.has("x509") {
+		t.Errorf("it logs %s", logs.text.String())
+	}
+}
+
+// Only what a wrong CA causes is told of a secret, and nothing of the certificates of files: their owner knows what a CA is.
+func TestWhatDiffers(t *testing.T) {
+	t.Parallel()
+	ofSecret, ofFiles := &Credentials{name: secretName}, &Credentials{}
+	unknown := &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}
+	for _, tt := range []struct {
+		err  error
+		want bool
+	}{
+		{unknown, true},
+		{&net.OpError{Op: "remote error", Err: tls.AlertError(42)}, true},
+		{&net.OpError{Op: "remote error", Err: tls.AlertError(48)}, true},
+		{&net.OpError{Op: "remote error", Err: tls.AlertError(40)}, false},
+		{io.EOF, false},
+		{os.ErrDeadlineExceeded, false},
+	} {
+		if got := ofSecret.differs(tt.err); got != tt.want {
+			t.Errorf("of a secret, %v: %v", tt.err, got)
+		}
+		if ofFiles.differs(tt.err) {
+			t.Errorf("of files, %v: a secret differs", tt.err)
+		}
+	}
+}
+
 // dialTLS connects as someone with a certificate, nil for none, and returns what comes in answer to text.
 func dialTLS(t *testing.T, addr string, cert *tls.Certificate, text string) (string, error) {
 	t.Helper()

@@ -281,7 +281,7 @@ var Options = []Option{
 		in: func(s *Settings) value { return optionalWords(64).of(&s.WebHosts) }},
 	{Name: "web-readonly", Default: "no", Doc: "let the page change nothing",
 		in: func(s *Settings) value { return yesNo.of(&s.WebReadOnly) }},
-	{Name: "maxmemory", Default: "0", Unit: "bytes", Mutable: true, Doc: "most memory that items may take; 0 for no limit",
+	{Name: "maxmemory", Default: "0", Unit: "bytes", Mutable: true, Doc: "most memory that items and containers may take; 0 for no limit",
 		in: func(s *Settings) value { return memory[int64](0, math.MaxInt64).of(&s.MaxMemory) }},
 	{Name: "maxmemory-policy", Default: "noeviction", Mutable: true,
 		Doc: "at the limit, refuse commands that may grow memory, or evict: of all items or of those that will die (volatile), the longest unused, the least often used, any, or those that die soonest",

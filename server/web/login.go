@@ -122,6 +122,9 @@ func (s *Server) known(next http.Handler) http.Handler {
 	})
 }
 
+// maxLogins is how many passwords are checked at a time. Those of guessers wait, and must not hold all connections.
+const maxLogins = 4
+
 // login checks a password as AUTH does, with its delays for those who guess.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
@@ -136,6 +139,15 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	}
 	if s.backend.Password() == "" {
 		w.WriteHeader(http.StatusNoContent) // there is none
+		return
+	}
+	select {
+	case s.logins <- struct{}{}:
+		defer func() { <-s.logins }()
+	default:
+		w.Header().Set("Connection", "close")
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "others try passwords: try again in a second", http.StatusTooManyRequests)
 		return
 	}
 	c, done, err := s.open(r.Context(), r.RemoteAddr, false)

@@ -72,6 +72,7 @@ type Server struct {
 	backend  Backend
 	times    times
 	sessions sessions
+	logins   chan struct{} // those whose password is checked
 	live     live
 }
 
@@ -87,7 +88,7 @@ func Listen(o Options, b Backend, log zerolog.Logger) (*Server, error) {
 }
 
 func newServer(ln net.Listener, o Options, b Backend, t times) *Server {
-	s := &Server{options: o, backend: b, listener: httpgate.NewListener(ln, maxConns), times: t, sessions: sessions{now: clock.Monotonic}}
+	s := &Server{options: o, backend: b, listener: httpgate.NewListener(ln, maxConns), times: t, sessions: sessions{now: clock.Monotonic}, logins: make(chan struct{}, maxLogins)}
 	s.live.init(s)
 	if o.TLS != nil {
 		s.listener = tls.NewListener(s.listener, o.TLS)

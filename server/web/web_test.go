@@ -264,6 +264,34 @@ func TestConnections(t *testing.T) {
 	})
 }
 
+// Guessers whose passwords wait to be checked do not hold all connections.
+func TestGuessersHoldNoConnections(t *testing.T) {
+	var waiting atomic.Int64
+	slow := func(nc net.Conn) {
+		waiting.Add(1)
+		_, _ = io.Copy(io.Discard, nc) // no reply: the attempt waits for its turn
+	}
+	inBubble(t, fakeBackend{password: "secret", serve: slow}, func(t *testing.T, dial func() client) {
+		const guess = "POST /login HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\nContent-Type: application/json\r\nContent-Length: 20\r\n\r\n" + `{"password":"guess"}`
+		start := time.Now()
+		for range maxLogins {
+			_, err := io.WriteString(dial(), guess)
+			check(t, err)
+		}
+		synctest.Wait()
+		for range 2 * maxConns {
+			c := dial()
+			if r := c.send(t, guess); r.StatusCode != http.StatusTooManyRequests || r.Header.Get("Retry-After") != "1" {
+				t.Fatalf("%d attempts wait; another one: %s", waiting.Load(), r.Status)
+			}
+			<-c.closed
+		}
+		if n := waiting.Load(); n != maxLogins || time.Since(start) != 0 {
+			t.Errorf("%d attempts wait after %v", n, time.Since(start))
+		}
+	})
+}
+
 // The server knows who gives a password, so that it delays those who guess, and does not take them for clients that gave it.
 func TestLoginIsOfItsAddress(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,8 @@ package docs
 
 import (
 	"context"
+	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -111,6 +113,64 @@ func TestDocsCluster(t *testing.T) {
 	}
 }
 
+// TestDocsClusterInPython runs the program in Python while all nodes are there, and goes on with it after its leader was killed. Then
+// it starts it anew.
+func TestDocsClusterInPython(t *testing.T) {
+	harness.Parallel(t)
+	interpreter := harness.Python(t)
+	programs := harness.Blocks(harness.Guides(t)[clusterPage], "python")
+	if len(programs) != 1 {
+		t.Fatalf("%s has %d programs in Python", clusterPage, len(programs))
+	}
+	c := harness.StartCluster(t, 3)
+	var nodes []string
+	for _, n := range c.Nodes {
+		host, port, err := net.SplitHostPort(n.ClientAddr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nodes = append(nodes, fmt.Sprintf("ClusterNode(%q, %s)", host, port))
+	}
+	program := programs[0]
+	for before, after := range map[string]string{
+		`ClusterNode("localhost", port) for port in (7001, 7002, 7003)`: strings.Join(nodes, ", "),
+		"time.monotonic() + 10": fmt.Sprint("time.monotonic() + ", harness.Patience.Seconds()), // elections take longer in tests
+	} {
+		if !strings.Contains(program, before) {
+			t.Fatalf("the program has no %s", before)
+		}
+		program = strings.ReplaceAll(program, before, after)
+	}
+	const want = `{"items":["tea"]}` + "\n"
+	cmd := exec.Command(interpreter, "-u", harness.WriteFile(t, "living.py", program+`
+input()
+run("DOC.PUT", "carts", "7", '{"items":["cup"]}')
+print(run("DOC.GET", "carts", "7").decode())
+`))
+	var out, said harness.LogBuffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	harness.WaitFor(t, "the program to read", func() bool { return out.String() == want }, said.String)
+	c.Leader().Kill()
+	if _, err := stdin.Write([]byte("\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil || out.String() != want+`{"items":["cup"]}`+"\n" {
+		t.Fatalf("after the leader was killed: %v\n%s%s", err, &out, &said)
+	}
+	again, err := exec.Command(interpreter, harness.WriteFile(t, "again.py", program)).Output()
+	if err != nil || string(again) != want {
+		t.Errorf("while a node is dead: %v\n%s", err, again)
+	}
+}
+
 // TestStopWhileForming stops a node whose peers never come. It has not said that it is ready, and says why it waits, to
 // tools too.
 func TestStopWhileForming(t *testing.T) {
@@ -129,7 +189,7 @@ func TestStopWhileForming(t *testing.T) {
 	harness.WaitFor(t, "the node to say for which other it waits", func() bool {
 		return strings.Contains(p.Log.String(), "no answer from b")
 	})
-	const waits = "PING: LOADING Redis is loading the dataset in memory: the node waits for the other nodes of its cluster\n"
+	const waits = "PING: LOADING the node waits for its cluster to form: not all of the other nodes have answered\n"
 	for _, name := range []string{"forecast", "top"} {
 		if _, text := harness.Tool(t, 2, "", name, "--host", host); !strings.HasSuffix(text, waits) {
 			t.Errorf("mayfly %s says %s", name, text)

@@ -22,7 +22,7 @@ func TestDocsPythonPrograms(t *testing.T) {
 	interpreter, found := harness.Python(t), 0
 	for page, text := range harness.Guides(t) {
 		for _, program := range harness.Blocks(text, "python") {
-			if harness.IsWorker(program) {
+			if harness.IsWorker(program) || page == clusterPage { // see TestDocsClusterInPython
 				continue
 			}
 			found++
