@@ -1,6 +1,9 @@
 package expiry
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // cycle is the work and the time of one cycle.
 type cycle struct {
@@ -31,7 +34,12 @@ func (t *tally) add(got Sample) {
 func (t tally) share() float64 { return float64(t.due) / float64(max(t.all, 1)) }
 
 // timeUp reports whether the cycle has to end: its budget is spent, or the next slow cycle is due.
-func (c *cycle) timeUp() bool { return c.used >= c.limit || c.now-c.began >= Interval }
+func (c *cycle) timeUp() bool {
+	return c.limit != unlimited && (c.used >= c.limit || c.now-c.began >= Interval)
+}
+
+// unlimited is the limit of a cycle that goes on to its end.
+const unlimited = math.MaxInt64
 
 // sampleDue samples the pool of a timer that is due and reports whether there was one.
 func (c *cycle) sampleDue() bool {

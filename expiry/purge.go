@@ -190,6 +190,13 @@ func (p *Purge) Slow() State {
 	return p.runLocked(pace, true, max(p.budget, pace.full()/2))
 }
 
+// Whole runs a slow cycle to its end, however long it takes.
+func (p *Purge) Whole() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.runLocked(paceOf(p.Effort()), true, unlimited)
+}
+
 // Fast runs a fast cycle and returns what is left to do. It runs none if the last cycle left all quiet or the budget
 // does not allow it.
 func (p *Purge) Fast() State {

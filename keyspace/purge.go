@@ -29,8 +29,8 @@ func (ks *Keyspace) pools(from, n int) []expiry.Pool {
 	return list
 }
 
-// PurgeOnce runs one slow cycle of the active purge. Tests drive the purge with it.
-func (ks *Keyspace) PurgeOnce() { ks.purge.Slow() }
+// PurgeOnce runs one slow cycle of the active purge to its end. Tests drive the purge with it.
+func (ks *Keyspace) PurgeOnce() { ks.purge.Whole() }
 
 // Garbage estimates the bytes of memory that former keys and values take: what [Keyspace.Clean] can free.
 func (ks *Keyspace) Garbage() (n int64) {

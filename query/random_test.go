@@ -465,6 +465,9 @@ func (g *generator) any(depth int) term {
 		if name, ok := step.(string); ok {
 			text = pick(g, []string{"." + name, `["` + name + `"]`})
 		}
+		if c := base.text[0]; c >= '0' && c <= '9' { // 1.n is no number
+			base.text = "(" + base.text + ")"
+		}
 		return term{base.text + text, levelPrimary, func(env environment) any { return memberAt(base.eval(env), step) }}
 	case n < 12 && !g.grouped:
 		return term{"undefined", levelPrimary, func(environment) any { return missing }}

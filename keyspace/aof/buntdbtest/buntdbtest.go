@@ -8,11 +8,14 @@ import (
 	"path/filepath"
 	"slices"
 
+	"mayfly/keyspace/aof"
+
 	"github.com/tidwall/buntdb"
 )
 
 // OpenFolder reads a data folder, or a copy of one, into memory with buntdb alone: the stores, then the journals in
-// order. A file may end unfinished if its server was killed or still ran.
+// order. A file may end unfinished if its server was killed or still ran. Of the last journal nothing counts behind the
+// last seal: it was never acknowledged, and the server cuts it off.
 func OpenFolder(dir string) (*buntdb.DB, error) {
 	db, err := buntdb.Open(":memory:")
 	if err != nil {
@@ -25,6 +28,17 @@ func OpenFolder(dir string) (*buntdb.DB, error) {
 		content, err := os.ReadFile(name)
 		if err != nil {
 			return nil, err
+		}
+		if i == len(files)-1 {
+			end := int64(len(content))
+			err := aof.EachSeal(bytes.NewReader(content), 0, end, func(s aof.Seal) bool {
+				end = s.At + aof.SealSize
+				return false
+			})
+			if err != nil {
+				return nil, err
+			}
+			content = content[:end]
 		}
 		err = db.Load(bytes.NewReader(content))
 		unfinished := err == io.ErrUnexpectedEOF || err == buntdb.ErrInvalid && i == len(files)-1
