@@ -41,6 +41,26 @@ func Windows(history []HistoryEntry, now int64) (list []Window) {
 	return list
 }
 
+// NewestChange returns the newest change of a history that was not taken back: of the rule, the items or the name. What is
+// empty if there is none.
+func NewestChange(history []HistoryEntry) HistoryEntry {
+	for i, h := range slices.Backward(history) {
+		former := i - 1
+		for former >= 0 && history[former].Undone {
+			former--
+		}
+		switch {
+		case h.Undone || h.What == Undone:
+		case former < 0:
+			return HistoryEntry{}
+		case (h.What == Set || h.What == Held || h.What == Released) && h.Policy.SameRule(&history[former].Policy):
+		default:
+			return h
+		}
+	}
+	return HistoryEntry{}
+}
+
 // Oldest returns the index of the entry that goes from a full history for a new one: the oldest, but not the one that has
 // set what still rules. While that would end a window, it is one that says nothing any more: of a change that was taken
 // back, or of the undoing. So a rule that is tried and taken back, however often, leaves earlier windows open.

@@ -186,9 +186,8 @@ func (tx *Tx) discardAside(a *Container) {
 }
 
 // Undo takes back the newest change of a name, in constant time: a rule, a Flush or a Drop. Items that were flushed or
-// dropped become a container of another name if as is not "". It returns nil if there is nothing to take back, or a hold
-// vetoes it. The error is one of package undo, or says why the container cannot have a number: see package dbnum. It needs
-// BeginAll.
+// dropped become a container of another name if as is not "". It returns nil if a hold vetoes it. The error is one of package
+// undo, or says why the container cannot have a number: see package dbnum. It needs BeginAll.
 func (tx *Tx) Undo(name, as string) (*undo.Undone, error) {
 	cat := tx.writeCatalogue()
 	tx.saw(cat.lsn)
@@ -196,9 +195,10 @@ func (tx *Tx) Undo(name, as string) (*undo.Undone, error) {
 	if listed != nil && tx.vetoes(listed, nil) {
 		return nil, nil
 	}
-	list := tx.stack(name).Windows(tx.now)
+	stack := tx.stack(name)
+	list := stack.Windows(tx.now)
 	if len(list) == 0 {
-		return nil, nil
+		return nil, stack.Nothing()
 	}
 	w := &list[len(list)-1]
 	done := &undo.Undone{What: w.Change().What, At: w.Change().At, By: w.Change().By}

@@ -195,6 +195,9 @@ func (m *undoModel) change(tx *Tx) {
 		}
 		want, wantErr := m.undo(name, as)
 		done, err := tx.Undo(name, as)
+		if _, nothing := errors.AsType[*undo.NothingError](err); nothing {
+			err = nil
+		}
 		got := expiry.Action("")
 		if done != nil && err == nil {
 			got = done.What
