@@ -16,6 +16,7 @@ import (
 	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/store"
+	"mayfly/keyspace/undo"
 	"mayfly/vfs"
 	"mayfly/vfs/vfstest"
 )
@@ -247,4 +248,10 @@ func storedItems(t *testing.T, fsys vfs.FS, s *store.Store) map[string]Item {
 		t.Fatal(err)
 	}
 	return all
+}
+
+// nothingToUndo reports whether an error of Undo says that there is nothing to take back.
+func nothingToUndo(err error) bool {
+	_, ok := errors.AsType[*undo.NothingError](err)
+	return ok
 }

@@ -249,7 +249,7 @@ func TestUndoneDeathsAreNotLogged(t *testing.T) {
 				case n < 17:
 					tx.SetPolicy(tx.Container("a"), []expiry.TTL{expiry.Off, expiry.Forever, 2, 20, 60}[m.rand.IntN(5)], expiry.Strict)
 				default:
-					if _, err := tx.Undo("a", ""); err != nil {
+					if _, err := tx.Undo("a", ""); err != nil && !nothingToUndo(err) {
 						t.Fatal(err)
 					}
 				}

@@ -195,7 +195,7 @@ func (m *undoModel) change(tx *Tx) {
 		}
 		want, wantErr := m.undo(name, as)
 		done, err := tx.Undo(name, as)
-		if _, nothing := errors.AsType[*undo.NothingError](err); nothing {
+		if nothingToUndo(err) {
 			err = nil
 		}
 		got := expiry.Action("")
