@@ -3,6 +3,7 @@ package commands
 import (
 	"errors"
 
+	"mayfly/expiry"
 	"mayfly/keyspace"
 	"mayfly/keyspace/undo"
 )
@@ -10,12 +11,12 @@ import (
 var undoCommands = []Command{
 	{
 		Name: "container.undo", Syntax: "name [AS newname]", Example: "orders",
-		Summary: "Takes back the newest change of a container within undo-window, in constant time: a default TTL or mode, FLUSHDB, FLUSHALL or CONTAINER.DROP. Repeated, the one before it. AS gives what was flushed or dropped another name.",
+		Summary: "Takes back the newest change of a container within undo-window, in constant time: a default TTL or mode, FLUSHDB, FLUSHALL or CONTAINER.DROP. Repeated, the one before it. If nothing can be taken back, the error says why. AS gives what was flushed or dropped another name.",
 		Flags:   Write, Scope: ScopeAll, Parse: parseContainerUndo,
 	},
 }
 
-// parseContainerUndo replies with a map, or null if there is nothing to take back:
+// parseContainerUndo replies with a map. If there is nothing to take back, an error says why:
 //
 //	what  set, flushed or dropped
 //	at    when the change was made, ms since 1970
@@ -47,7 +48,10 @@ func parseContainerUndo(in *Input) (Run, error) {
 
 // undoError returns the error for a client.
 func undoError(x *Context, name, as string, err error) error {
+	nothing, isNothing := errors.AsType[*undo.NothingError](err)
 	switch {
+	case isNothing:
+		return nothingToUndo(name, nothing, x.Now())
 	case errors.Is(err, undo.ErrNotEmpty):
 		return errorf(errUndoNotEmpty, name)
 	case errors.Is(err, undo.ErrExists):
@@ -65,6 +69,26 @@ func undoError(x *Context, name, as string, err error) error {
 		return errorf(errContainersFull, as, limit)
 	}
 	return errorf(errNumber, as, err)
+}
+
+// nothingToUndo says why nothing can be taken back at a moment in ms.
+func nothingToUndo(name string, e *undo.NothingError, now int64) error {
+	change := &e.Change
+	switch {
+	case e.Unknown:
+		return errorf(errUndoUnknown, name)
+	case change.What == "":
+		return errorf(errUndoNothing, name)
+	case change.What == expiry.Swapped || change.What == expiry.Restored:
+		return errorf(errUndoNever, name, change.What, utc(change.At))
+	case change.Undo == 0 && change.What == expiry.Flushed:
+		return errorf(errUndoFlush, name, utc(change.At))
+	case change.Undo == 0:
+		return errorf(errUndoNoWindow, name, change.What, utc(change.At))
+	case change.Undo == expiry.EndedEarly || change.Undo > now:
+		return errorf(errUndoEarly, name, change.What, utc(change.At))
+	}
+	return errorf(errUndoOver, name, change.What, utc(change.At), utc(change.Undo))
 }
 
 // endWindows ends all windows of CONTAINER.UNDO if memory is over its limit, and frees what they have kept down to a

@@ -150,6 +150,13 @@ const (
 	errUndoExists      = "ERR container '%[1]s' exists again; CONTAINER.UNDO %[1]s AS <new name>"
 	errUndoRuleAs      = "ERR the newest change of %[1]s is one of TTL or TTLMODE, which takes no AS: CONTAINER.UNDO %[1]s takes it back"
 	errUndoNameTaken   = "ERR container '%[2]s' exists already; CONTAINER.UNDO %[1]s AS <new name>"
+	errUndoUnknown     = "ERR unknown container '%s': none of this name exists, and none was dropped within undo-window"
+	errUndoNothing     = "ERR nothing to take back: %[1]s has had no change of TTL or TTLMODE and no flush, see CONTAINER.HISTORY %[1]s"
+	errUndoNever       = "ERR the newest change of %s, %s at %s, cannot be taken back, nor can those before it"
+	errUndoFlush       = "ERR the flush of %s at %s cannot be taken back: undo-window was not set then. CONFIG SET undo-window <seconds> is for flushes to come"
+	errUndoNoWindow    = "ERR the newest change of %s, %s at %s, cannot be taken back: undo-window was 0 then, or the container was empty"
+	errUndoEarly       = "ERR the newest change of %s, %s at %s, cannot be taken back any more: its window was ended before its time, as memory was full, undo-window was lowered, SWAPDB or many changes followed, or UNDO brought the items back under another name"
+	errUndoOver        = "ERR the newest change of %s, %s at %s, cannot be taken back any more: its window ended at %s"
 	errDropDatabase    = "ERR container '%[1]s' is a database, which cannot be dropped; empty it with SELECT %[1]s and FLUSHDB"
 	errNoContainer     = "ERR unknown container '%[1]s'; create it with CONTAINER.SET %[1]s TTL <off|-1|seconds>"
 )

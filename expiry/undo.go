@@ -41,6 +41,29 @@ func Windows(history []HistoryEntry, now int64) (list []Window) {
 	return list
 }
 
+// NewestChange returns the newest change of a history that was not taken back: of the rule, the items or the name. What is
+// empty if there is none.
+func NewestChange(history []HistoryEntry) HistoryEntry {
+	for i, h := range slices.Backward(history) {
+		former := i - 1
+		for former >= 0 && history[former].Undone {
+			former--
+		}
+		switch {
+		case h.Undone || h.What == Undone:
+		case former < 0:
+			return HistoryEntry{}
+		case (h.What == Set || h.What == Held || h.What == Released) && h.Policy.SameRule(&history[former].Policy):
+		default:
+			return h
+		}
+	}
+	return HistoryEntry{}
+}
+
+// EndedEarly is the end in ms of a window that was closed before its time.
+const EndedEarly = 1
+
 // Oldest returns the index of the entry that goes from a full history for a new one: the oldest, but not the one that has
 // set what still rules. While that would end a window, it is one that says nothing any more: of a change that was taken
 // back, or of the undoing. So a rule that is tried and taken back, however often, leaves earlier windows open.
@@ -72,7 +95,7 @@ func Oldest(history []HistoryEntry, next *HistoryEntry) int {
 
 // RetentionOf returns the policies that a history lets rule again.
 func RetentionOf(history []HistoryEntry) (r Retention) {
-	for _, w := range Windows(history, 0) {
+	for _, w := range Windows(history, EndedEarly) {
 		r = append(r, Retained{w.Former, w.Until})
 	}
 	return r
@@ -80,6 +103,7 @@ func RetentionOf(history []HistoryEntry) (r Retention) {
 
 // LimitWindows returns the history with no change that can be taken back after a moment in ms; 0: none at all.
 func LimitWindows(history []HistoryEntry, until int64) []HistoryEntry {
+	until = max(until, EndedEarly)
 	open := func(h HistoryEntry) bool { return h.Undo > until && !h.Undone }
 	if !slices.ContainsFunc(history, open) {
 		return history
@@ -96,7 +120,7 @@ func LimitWindows(history []HistoryEntry, until int64) []HistoryEntry {
 // CloseWindow returns the history with an entry that cannot be taken back any more.
 func CloseWindow(history []HistoryEntry, entry int) []HistoryEntry {
 	history = slices.Clone(history)
-	history[entry].Undo = 0
+	history[entry].Undo = EndedEarly
 	return history
 }
 

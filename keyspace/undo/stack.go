@@ -51,6 +51,14 @@ func (s Stack[C]) Windows(now int64) (list []Window[C]) {
 	return list
 }
 
+// Nothing returns why no window is open.
+func (s Stack[C]) Nothing() *NothingError {
+	if len(s) == 0 {
+		return &NothingError{Unknown: true}
+	}
+	return &NothingError{Change: expiry.NewestChange(s[len(s)-1].History)}
+}
+
 // Open makes room for a change that follows at a moment in ms and can be taken back until another; 0: it cannot.
 func (s Stack[C]) Open(now, until int64) {
 	s.Limit(until)

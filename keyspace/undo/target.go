@@ -22,6 +22,14 @@ var (
 	ErrFullOfName = errors.New("no more containers may be made")
 )
 
+// NothingError says why nothing can be taken back. Nothing has changed.
+type NothingError struct {
+	Unknown bool                // the name has no container
+	Change  expiry.HistoryEntry // the newest change, which cannot be taken back; What is empty if there is none
+}
+
+func (e *NothingError) Error() string { return "there is nothing to take back" }
+
 // Target says where a change is taken back.
 type Target int
 
