@@ -230,6 +230,10 @@ func applySettings(ks *keyspace.Keyspace, settings *config.Settings) error {
 	ks.Scrubber().SetInterval(settings.ScrubInterval)
 	ks.SetMaxContainers(settings.MaxContainers)
 	ks.SetEviction(settings.Eviction)
+	if settings.UndoWindow < 0 {
+		ks.SetUndoWindowAuto()
+		return nil
+	}
 	return ks.SetUndoWindow(int64(settings.UndoWindow / time.Second))
 }
 

@@ -111,7 +111,11 @@ func parseContainerPlan(in *Input) (Run, error) {
 		if x.abandoned {
 			return Fail(errAbandoned)
 		}
-		return describeEffect(def, version, effect)
+		undo := int64(0)
+		if def != c.Policy().Default {
+			undo = x.Engine.Keyspace().UndoWindow(effect.Items() == 0)
+		}
+		return describeEffect(def, version, effect, undo)
 	}, nil
 }
 
@@ -131,7 +135,8 @@ func parseContainerPlan(in *Input) (Run, error) {
 //	same       or when they do now
 //	never      how many survivors would never die
 //	sample     ids of some that would die at once, the longest overdue first
-func describeEffect(def expiry.TTL, version uint64, e *foresight.Effect) Reply {
+//	undo       for how many seconds CONTAINER.UNDO could take the change back; 0 if it could not
+func describeEffect(def expiry.TTL, version uint64, e *foresight.Effect, undo int64) Reply {
 	oldest, newest := Null, Null
 	if e.Kills() > 0 {
 		oldest, newest = Integer(e.Oldest), Integer(e.Newest)
@@ -151,6 +156,7 @@ func describeEffect(def expiry.TTL, version uint64, e *foresight.Effect) Reply {
 		Bulk("same"), Integer(e.Same),
 		Bulk("never"), Integer(e.Never),
 		Bulk("sample"), Bulks(e.Sample()...),
+		Bulk("undo"), Integer(undo),
 	)
 }
 

@@ -16,7 +16,7 @@ var undoCommands = []Command{
 	},
 }
 
-// parseContainerUndo replies with a map. If there is nothing to take back, an error says why.
+// parseContainerUndo replies with a map. If there is nothing to take back, an error says why:
 //
 //	what  set, flushed or dropped
 //	at    when the change was made, ms since 1970
@@ -51,7 +51,7 @@ func undoError(x *Context, name, as string, err error) error {
 	nothing, isNothing := errors.AsType[*undo.NothingError](err)
 	switch {
 	case isNothing:
-		return nothingToUndo(name, nothing)
+		return nothingToUndo(name, nothing, x.Now())
 	case errors.Is(err, undo.ErrNotEmpty):
 		return errorf(errUndoNotEmpty, name)
 	case errors.Is(err, undo.ErrExists):
@@ -71,8 +71,8 @@ func undoError(x *Context, name, as string, err error) error {
 	return errorf(errNumber, as, err)
 }
 
-// nothingToUndo says why nothing can be taken back.
-func nothingToUndo(name string, e *undo.NothingError) error {
+// nothingToUndo says why nothing can be taken back at a moment in ms.
+func nothingToUndo(name string, e *undo.NothingError, now int64) error {
 	change := &e.Change
 	switch {
 	case e.Unknown:
@@ -81,8 +81,12 @@ func nothingToUndo(name string, e *undo.NothingError) error {
 		return errorf(errUndoNothing, name)
 	case change.What == expiry.Swapped || change.What == expiry.Restored:
 		return errorf(errUndoNever, name, change.What, utc(change.At))
+	case change.Undo == 0 && change.What == expiry.Flushed:
+		return errorf(errUndoFlush, name, utc(change.At))
 	case change.Undo == 0:
 		return errorf(errUndoNoWindow, name, change.What, utc(change.At))
+	case change.Undo == expiry.EndedEarly || change.Undo > now:
+		return errorf(errUndoEarly, name, change.What, utc(change.At))
 	}
 	return errorf(errUndoOver, name, change.What, utc(change.At), utc(change.Undo))
 }

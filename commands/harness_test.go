@@ -64,7 +64,7 @@ func newHarnessOn(t *testing.T, fsys vfs.FS, dir string) *harness {
 			"slowlog-log-slower-than":   "-1",
 			"slowlog-max-len":           "128",
 			"latency-monitor-threshold": "0",
-			"undo-window":               "0",
+			"undo-window":               "auto",
 			"maxmemory":                 "0",
 			"maxmemory-policy":          eviction.None.String(),
 		}},
@@ -317,6 +317,10 @@ func (h *testHost) apply(name, value string) error {
 	}
 	if name == "maxmemory" || name == "maxmemory-policy" {
 		h.limitMemory()
+		return nil
+	}
+	if name == "undo-window" && value == "auto" {
+		h.engine.Keyspace().SetUndoWindowAuto()
 		return nil
 	}
 	n, err := strconv.Atoi(value)

@@ -175,6 +175,7 @@ func TestDeathEventsWaitForTheirCause(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newHarness(t)
+			w.expect("OK", "CONFIG", "SET", "undo-window", "0") // what can be taken back is told later
 			w.do(1, "CONTAINER.SET", "orders", "TTL", "-1")
 			w.do(1, "DOC.PUT", "orders", "1", "{}")
 			w.clock.Advance(5 * time.Second)

@@ -36,7 +36,9 @@ func TestUndoWithinMaxMemory(t *testing.T) {
 				for i := range 30 {
 					w.expect("OK", "DOC.PUT", "other", fmt.Sprint(i), body)
 				}
-				w.expect("(nil)", "CONTAINER.UNDO", "orders")
+				if text := notation(w.do(1, "CONTAINER.UNDO", "orders")); !strings.Contains(text, "window was ended before its time") && !strings.Contains(text, "unknown container") {
+					t.Errorf("CONTAINER.UNDO: %s", text)
+				}
 				if change != "FLUSHALL" {
 					w.expect(`"v"`, "GET", "stays")
 				}
@@ -81,7 +83,9 @@ func TestWindowsOutlastAFullHistory(t *testing.T) {
 	w.engine.Keyspace().PurgeOnce()
 	w.undo("set")
 	w.expect(`"{}"`, "DOC.GET", "orders", "1")
-	w.expect("(nil)", "CONTAINER.UNDO", "orders")
+	if text := notation(w.do(1, "CONTAINER.UNDO", "orders")); !strings.Contains(text, "nothing to take back") {
+		t.Errorf("CONTAINER.UNDO: %s", text)
+	}
 	if n := len(w.do(1, "CONTAINER.HISTORY", "orders").Elems); n != 32 {
 		t.Errorf("the history has %d entries", n)
 	}

@@ -29,7 +29,7 @@ type HistoryEntry struct {
 	By     string // address and name of the client, at most [MostBy] bytes; empty: the server itself
 	Kills  int64  // items that the change killed at once; -1: not counted
 	Reason string // of a hold
-	Undo   int64  // until when the change can be taken back; 0: it never could
+	Undo   int64  // until when the change can be taken back; 0: it never could; see EndedEarly
 	Undone bool   // the change was taken back: its rule has killed nothing
 }
 

@@ -61,6 +61,9 @@ func NewestChange(history []HistoryEntry) HistoryEntry {
 	return HistoryEntry{}
 }
 
+// EndedEarly is the end in ms of a window that was closed before its time.
+const EndedEarly = 1
+
 // Oldest returns the index of the entry that goes from a full history for a new one: the oldest, but not the one that has
 // set what still rules. While that would end a window, it is one that says nothing any more: of a change that was taken
 // back, or of the undoing. So a rule that is tried and taken back, however often, leaves earlier windows open.
@@ -92,7 +95,7 @@ func Oldest(history []HistoryEntry, next *HistoryEntry) int {
 
 // RetentionOf returns the policies that a history lets rule again.
 func RetentionOf(history []HistoryEntry) (r Retention) {
-	for _, w := range Windows(history, 0) {
+	for _, w := range Windows(history, EndedEarly) {
 		r = append(r, Retained{w.Former, w.Until})
 	}
 	return r
@@ -100,6 +103,7 @@ func RetentionOf(history []HistoryEntry) (r Retention) {
 
 // LimitWindows returns the history with no change that can be taken back after a moment in ms; 0: none at all.
 func LimitWindows(history []HistoryEntry, until int64) []HistoryEntry {
+	until = max(until, EndedEarly)
 	open := func(h HistoryEntry) bool { return h.Undo > until && !h.Undone }
 	if !slices.ContainsFunc(history, open) {
 		return history
@@ -116,7 +120,7 @@ func LimitWindows(history []HistoryEntry, until int64) []HistoryEntry {
 // CloseWindow returns the history with an entry that cannot be taken back any more.
 func CloseWindow(history []HistoryEntry, entry int) []HistoryEntry {
 	history = slices.Clone(history)
-	history[entry].Undo = 0
+	history[entry].Undo = EndedEarly
 	return history
 }
 

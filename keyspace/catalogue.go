@@ -192,7 +192,7 @@ func (tx *Tx) setPolicy(c *Container, p expiry.Policy, e expiry.HistoryEntry) {
 	tx.writeCatalogue()
 	tx.noteContainer(c)
 	if was := c.Policy(); e.What == expiry.Set && !was.SameRule(&p) {
-		e.Undo = tx.openWindow(c)
+		e.Undo = tx.openWindow(c, false)
 	}
 	c.policy.Store(&p)
 	tx.addHistory(c, e)
@@ -207,7 +207,7 @@ func (tx *Tx) Drop(c *Container) {
 	}
 	cat := tx.writeCatalogue()
 	tx.noteContainer(c)
-	until := tx.openWindow(c)
+	until := tx.openWindow(c, false)
 	c.dropped = true
 	cat.Remove(c)
 	if until == 0 {
@@ -231,7 +231,7 @@ func (tx *Tx) Flush(c *Container) {
 		return
 	}
 	tx.noteContainer(c)
-	until := tx.openWindow(c)
+	until := tx.openWindow(c, true)
 	c.replaced++
 	tx.addHistory(c, expiry.HistoryEntry{What: expiry.Flushed, Kills: -1, Undo: until})
 	if until == 0 {

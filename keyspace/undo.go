@@ -28,8 +28,25 @@ func (ks *Keyspace) SetUndoWindow(seconds int64) error {
 	return nil
 }
 
-// UndoWindow returns what SetUndoWindow has set.
-func (ks *Keyspace) UndoWindow() int64 { return ks.undo.Window() }
+// SetUndoWindowAuto sets the window that nobody has asked for: see [undo.Horizon.SetAuto]. It is 0 if the version of the
+// data folder cannot be raised, which the log says.
+func (ks *Keyspace) SetUndoWindowAuto() {
+	if err := ks.storage.AllowUndo(); err != nil {
+		ks.opt.Log.Warn().Err(err).Msg("changes of containers cannot be taken back: the data folder cannot be prepared for that")
+		ks.undo.SetWindow(0)
+		return
+	}
+	ks.undo.SetAuto()
+}
+
+// UndoWindow returns the time in seconds in which a change of the rule of a container, which may be empty, could be taken
+// back; 0: it could not.
+func (ks *Keyspace) UndoWindow(empty bool) int64 {
+	if !ks.undo.Opens(false, empty) {
+		return 0
+	}
+	return ks.undo.Window()
+}
 
 // stack returns what a name has. The locks of all partitions must be held.
 func (tx *Tx) stack(name string) (s undo.Stack[*Container]) {
@@ -73,8 +90,10 @@ func (tx *Tx) setEntries(c *Container, entries []expiry.HistoryEntry) {
 
 // openWindow makes room for the window of a change of a container that follows, and returns its end in ms; 0: the change
 // cannot be taken back. The caller has noted the container and records it.
-func (tx *Tx) openWindow(c *Container) (until int64) {
-	until = tx.ks.undo.End(tx.now)
+func (tx *Tx) openWindow(c *Container, flush bool) (until int64) {
+	if tx.ks.undo.Opens(flush, c.emptyLocked()) {
+		until = tx.ks.undo.End(tx.now)
+	}
 	s := tx.stack(c.name)
 	s.Open(tx.now, until)
 	tx.follow(s)
@@ -103,7 +122,7 @@ func (tx *Tx) endWindows(c *Container) {
 // window, and limits others, however far the purge is.
 func (tx *Tx) onlyPurgeable(c *Container) bool {
 	u := &tx.ks.undo
-	return (u.Window() > 0 || u.Open(tx.now)) && !c.exceeds(c.retention.Purgeable(c.Policy(), tx.now))
+	return (u.Opens(true, false) || u.Open(tx.now)) && !c.exceeds(c.retention.Purgeable(c.Policy(), tx.now))
 }
 
 // exceeds reports whether an item of the container is beyond limits. The locks of all partitions must be held.
@@ -187,7 +206,8 @@ func (tx *Tx) discardAside(a *Container) {
 
 // Undo takes back the newest change of a name, in constant time: a rule, a Flush or a Drop. Items that were flushed or
 // dropped become a container of another name if as is not "". It returns nil if a hold vetoes it. The error is one of package
-// undo, or says why the container cannot have a number: see package dbnum. It needs BeginAll.
+// undo, or says why the container cannot have a number: see package dbnum. It needs
+// BeginAll.
 func (tx *Tx) Undo(name, as string) (*undo.Undone, error) {
 	cat := tx.writeCatalogue()
 	tx.saw(cat.lsn)

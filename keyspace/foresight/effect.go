@@ -106,6 +106,9 @@ func (f *Effect) kill(t *memtable.Table, e *memtable.Entry) {
 // Kills returns the number of items that would die at once.
 func (f *Effect) Kills() int64 { return f.Documents + f.Keys }
 
+// Items returns the number of items that live.
+func (f *Effect) Items() int64 { return f.Kills() + f.Sooner + f.Later + f.Same }
+
 // Sample returns ids of items that would die at once: those whose end by the new default is the longest ago first, of
 // one end in the order of ids. The ids are views of the tables, which are safe to keep.
 func (f *Effect) Sample() []string {

@@ -49,10 +49,17 @@ func TestAsides(t *testing.T) {
 func TestHorizon(t *testing.T) {
 	t.Parallel()
 	var h Horizon
-	if h.End(5) != 0 || h.Any() || h.Open(0) {
+	if h.Opens(false, false) || h.Any() || h.Open(0) {
 		t.Error("the zero value has windows")
 	}
+	h.SetAuto()
+	if h.Window() != AutoWindow || !h.Opens(false, false) || h.Opens(true, false) || h.Opens(false, true) {
+		t.Error("an automatic window is for changes of containers with items")
+	}
 	h.SetWindow(2)
+	if !h.Opens(true, true) {
+		t.Error("a window that was set is for all changes")
+	}
 	if h.Window() != 2 || h.End(5) != 2005 || h.Any() {
 		t.Errorf("the end is %d", h.End(5))
 	}

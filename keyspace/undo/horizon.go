@@ -2,28 +2,43 @@ package undo
 
 import "sync/atomic"
 
-// MaxWindow is the longest window in seconds: 7 days.
-const MaxWindow = 604800
+const (
+	// MaxWindow is the longest window in seconds: 7 days.
+	MaxWindow = 604800
+	// AutoWindow is the window in seconds of a horizon that nobody has set.
+	AutoWindow = 300
+)
 
 // Horizon bounds the moments at which windows are open. The zero value opens none. Safe for concurrent use.
 type Horizon struct {
 	window atomic.Int64 // seconds in which a change can be taken back; 0: it cannot
+	auto   atomic.Bool  // see SetAuto
 	until  atomic.Int64 // ms; no window is open from then on
 }
 
 // SetWindow sets the time in seconds in which changes to come can be taken back; 0: they cannot.
-func (h *Horizon) SetWindow(seconds int64) { h.window.Store(seconds) }
+func (h *Horizon) SetWindow(seconds int64) {
+	h.auto.Store(false)
+	h.window.Store(seconds)
+}
 
-// Window returns what SetWindow has set.
+// SetAuto sets the window to AutoWindow, but for flushes, which are to free memory, and for changes of empty containers,
+// whose new items should not outlive the new rule.
+func (h *Horizon) SetAuto() {
+	h.auto.Store(true)
+	h.window.Store(AutoWindow)
+}
+
+// Opens reports whether a change can be taken back: a flush, or another change of a container that may be empty.
+func (h *Horizon) Opens(flush, empty bool) bool {
+	return h.window.Load() > 0 && !(h.auto.Load() && (flush || empty))
+}
+
+// Window returns what SetWindow or SetAuto has set.
 func (h *Horizon) Window() int64 { return h.window.Load() }
 
-// End returns the end of the window of a change at a moment, both in ms; 0: the change cannot be taken back.
-func (h *Horizon) End(now int64) (until int64) {
-	if seconds := h.window.Load(); seconds > 0 {
-		until = now + 1000*seconds
-	}
-	return until
-}
+// End returns the end of the window of a change at a moment, both in ms.
+func (h *Horizon) End(now int64) (until int64) { return now + 1000*h.window.Load() }
 
 // Extend notes that a window is open until a moment in ms. Calls follow one another.
 func (h *Horizon) Extend(until int64) {

@@ -62,9 +62,9 @@ type Settings struct {
 	Partitions         int
 	AppendFsync        keyspace.Fsync
 	ActiveExpireEffort int
-	MaxValueSize       int // bytes
-	MaxContainers      int // 0: no limit
-	UndoWindow         time.Duration
+	MaxValueSize       int           // bytes
+	MaxContainers      int           // 0: no limit
+	UndoWindow         time.Duration // -1: auto
 
 	MaxMemory int64 // bytes; 0: no limit
 	Eviction  eviction.Options
@@ -221,8 +221,8 @@ var Options = []Option{
 
 	{Name: "max-containers", Default: "100000", Mutable: true, Doc: "most containers besides the databases 0 to 15; a folder with more is served, but gets no new ones; 0 for no limit",
 		in: func(s *Settings) value { return count(0, math.MaxInt32).of(&s.MaxContainers) }},
-	{Name: "undo-window", Default: "0", Unit: "seconds", Mutable: true, Doc: "how long CONTAINER.UNDO can take back a changed default, FLUSHDB, FLUSHALL and CONTAINER.DROP; what they removed stays in memory as long; 0 for not at all",
-		in: func(s *Settings) value { return number(time.Second, 0, undo.MaxWindow).of(&s.UndoWindow) }},
+	{Name: "undo-window", Default: auto, Unit: "seconds", Mutable: true, Doc: "how long CONTAINER.UNDO can take back a changed default, CONTAINER.DROP, FLUSHDB and FLUSHALL; what they removed stays in memory as long; 0 for not at all; auto is 300, but 0 for FLUSHDB and FLUSHALL, which free memory, and for changes of empty containers",
+		in: func(s *Settings) value { return orAuto(number(time.Second, 0, undo.MaxWindow)).of(&s.UndoWindow) }},
 
 	{Name: "maxmemory-clients", Default: "1gb", Unit: "bytes", Mutable: true,
 		Doc: "most memory that all clients together may hold besides items; above it the largest clients are disconnected; 0 for no limit",

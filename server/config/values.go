@@ -121,16 +121,18 @@ func (p port) String() string { return portNumber.format(*p.number) }
 func (p port) legal() string  { return portNumber.values }
 
 // automatic is a number, or auto for -1: the server chooses.
-func automatic(max int64) kind[int] {
-	numbers := count(0, max)
-	return kind[int]{
-		parse: func(text string) (int, error) {
+func automatic(max int64) kind[int] { return orAuto(count(0, max)) }
+
+// orAuto is numbers, none of which is negative, or auto for -1.
+func orAuto[T ~int | ~int64](numbers kind[T]) kind[T] {
+	return kind[T]{
+		parse: func(text string) (T, error) {
 			if strings.EqualFold(text, auto) {
 				return -1, nil
 			}
 			return numbers.parse(text)
 		},
-		format: func(n int) string {
+		format: func(n T) string {
 			if n < 0 {
 				return auto
 			}
