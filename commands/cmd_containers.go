@@ -19,7 +19,7 @@ var containerCommands = []Command{
 		Name: "container.set", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>] [DEADLINE member] [LOG <OFF | seconds>] [MAXLEN count] [BODIES <YES | NO>] [HOLD <reason | OFF>] [NUMBER number] [MAXKILL count] [IFMATCH etag]", Example: "orders TTL 3600",
 		Summary: "Creates a container or changes its default TTL, which governs everything in it at once. Without TTL it changes the mode of an existing container. " +
 			"LOG keeps each death for that time, MAXLEN of them at most, with the BODIES of the dead: see XREAD. HOLD keeps everything in it from changes and death until HOLD OFF. MAXKILL refuses a change that would kill more at once. IFMATCH returns null and changes nothing if the container has another etag.",
-		Flags: Write | Frees, Scope: ScopeAll, Parse: parseContainerSet,
+		Flags: Write | Frees | MayGrow, Scope: ScopeAll, Parse: parseContainerSet,
 	},
 	{
 		Name: "container.create", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>] [DEADLINE member] [LOG <OFF | seconds>] [MAXLEN count] [BODIES <YES | NO>] [NUMBER number]",

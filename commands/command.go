@@ -148,6 +148,7 @@ const (
 	Waits                             // may wait for other nodes
 	OnLeader                          // in a cluster, runs on the leader only, although it neither reads nor writes data
 	OnlyInCluster                     // unknown to a server without a cluster
+	MayGrow                           // may grow memory; frees some at the memory limit first, and its Run refuses
 	MayWrite                          // runs commands that may write; CLIENT PAUSE WRITE holds it back like a write
 )
 

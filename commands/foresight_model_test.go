@@ -268,13 +268,17 @@ func (g *foresightGame) judgePlan(name string, def int64) {
 		}
 	}
 	sample := g.rnd.IntN(5)
+	undone := int64(0)
+	if def != f.def && len(f.items) > 0 {
+		undone = 300
+	}
 	reply := g.do(1, "CONTAINER.PLAN", name, "TTL", defaultText(def), "SAMPLE", strconv.Itoa(sample))
 	want := Map(
 		Bulk("now"), Integer(now), Bulk("ttl"), Bulk(defaultText(def)), Bulk("etag"), field(reply, "etag"),
 		Bulk("kills"), Integer(docs+keys), Bulk("documents"), Integer(docs), Bulk("keys"), Integer(keys), Bulk("bytes"), Integer(bytes),
 		Bulk("oldest"), Integer(oldest), Bulk("newest"), Integer(newest),
 		Bulk("sooner"), Integer(sooner), Bulk("later"), Integer(later), Bulk("same"), Integer(same), Bulk("never"), Integer(never),
-		Bulk("sample"), Bulks(killed[:min(sample, len(killed))]...),
+		Bulk("sample"), Bulks(killed[:min(sample, len(killed))]...), Bulk("undo"), Integer(undone),
 	)
 	if docs+keys == 0 {
 		want.Elems[15], want.Elems[17] = Null, Null

@@ -22,7 +22,7 @@ func (e *Engine) SetMaxMemory(bytes int64) { e.memory.bytes.Store(bytes) }
 // checkMemory returns an error for a command that may grow memory, if the items are over the limit and
 // none can be evicted. As in Redis, these commands are:
 //
-//  1. those with the flag DenyOOM;
+//  1. those with the flag DenyOOM, and those with MayGrow, which look themselves;
 //  2. every command that MULTI queues, since the queue takes memory;
 //  3. EXEC, if a queued command has the flag DenyOOM.
 //
@@ -42,7 +42,7 @@ func (e *Engine) checkMemory(s *Session, r *row, args []string, out *Outcome) er
 		flags |= DenyOOM
 	}
 	s.scriptOOM = false
-	if flags&(DenyOOM|MayWrite) == 0 || e.Keyspace().Used() <= limit || e.paused() {
+	if flags&(DenyOOM|MayGrow|MayWrite) == 0 || e.Keyspace().Used() <= limit || e.paused() {
 		return nil
 	}
 	for _, arg := range args {
@@ -50,7 +50,7 @@ func (e *Engine) checkMemory(s *Session, r *row, args []string, out *Outcome) er
 	}
 	if !e.evict(s, limit, size, out) {
 		if flags&DenyOOM == 0 {
-			s.scriptOOM = true
+			s.scriptOOM = flags&MayWrite != 0
 			return nil
 		}
 		return errOOM

@@ -131,7 +131,7 @@ func TestMaxMemoryRefusesContainers(t *testing.T) {
 	w.expect("(nil)", "CONTAINER.GET", "another")
 	w.expect("OK", "CONTAINER.SET", "orders", "TTL", "10")
 	w.expect("(integer) 1", "CONTAINER.DROP", "orders")
-	w.expect("OK", "CONTAINER.SET", "another", "TTL", "10")
+	w.expect("OK", "CONTAINER.SET", "another", "TTL", "10") // after the end of what UNDO could bring back
 }
 
 func TestVolatileTTLEvictsTheNearestToDeath(t *testing.T) {

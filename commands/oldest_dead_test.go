@@ -33,6 +33,7 @@ func TestOldestDeadAgainstModel(t *testing.T) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
 			h, rnd := newHarness(t), rand.New(rand.NewPCG(seed, 19))
+			h.expect("OK", "CONFIG", "SET", "undo-window", "0")
 			def, items, seen := int64(20), map[string]*item{}, 0
 			h.expect("OK", "CONTAINER.CREATE", "c", "TTL", "20")
 			die := func(changed int64) { // what has died by now; changed: when the default changed

@@ -98,6 +98,35 @@ func TestFullDiskDrill(t *testing.T) {
 	}
 }
 
+// TestNoWindowOnAFullDisk: what frees space there frees it at once, unless somebody has asked for a window.
+func TestNoWindowOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	for _, asked := range []bool{false, true} {
+		disk, c := vfstest.NewMemory(), clock.NewManual(epoch)
+		disk.Limit(400 << 10)
+		o := &opened{t: t, clock: c, opt: Options{FS: disk, Dir: vfstest.Dir, preallocate: -1, Partitions: 2, Clock: c, NoPurge: true, Reserve: 64 << 10}}
+		o.start()
+		o.SetUndoWindowAuto()
+		if asked {
+			if err := o.SetUndoWindow(60); err != nil {
+				t.Fatal(err)
+			}
+		}
+		o.policy("c", expiry.Forever)
+		for i := 0; o.Writable() == nil; i++ {
+			o.put("c", fmt.Sprint(i), strings.Repeat("x", 8000), expiry.Never)
+		}
+		o.catalogueTx(func(tx *Tx) { tx.Drop(tx.Container("c")) })
+		o.catalogueTx(func(tx *Tx) {
+			if _, err := tx.Undo("c", ""); nothingToUndo(err) == asked {
+				t.Errorf("asked for a window %v: %v", asked, err)
+			}
+		})
+		disk.GiveBack()
+		o.stop()
+	}
+}
+
 // play does something.
 func (d *fullDrill) play() (happened string) {
 	o, id := d.o, fmt.Sprint("id-", d.r.IntN(60))

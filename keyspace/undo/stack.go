@@ -131,7 +131,7 @@ func (l *Layer[C]) closeEntry(at int) {
 // Several flushes may be of one ms; the windows of those that went to other names are closed.
 func (l *Layer[C]) isFlush(e expiry.HistoryEntry) bool {
 	why := l.History[len(l.History)-1]
-	return e.What == expiry.Flushed && why.What == expiry.Flushed && e.At == why.At && e.Undo != 0 && !e.Undone
+	return e.What == expiry.Flushed && why.What == expiry.Flushed && e.At == why.At && e.Undo > expiry.EndedEarly && !e.Undone
 }
 
 // FlushIn returns the position, in the history of the listed container, of the newest flush that has set the layer aside;

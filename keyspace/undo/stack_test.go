@@ -120,12 +120,12 @@ func TestOpen(t *testing.T) {
 	s[1].History = history(rules...)
 	s.Open(50, 200)
 	list := s.Windows(50)
-	if len(list) != expiry.MostWindows-1 || !s[0].Changed || s[0].Ended || s[0].History[1].Undo != 0 || s[1].History[1].Undo != 0 || s[1].History[2].Undo != 110 {
+	if len(list) != expiry.MostWindows-1 || !s[0].Changed || s[0].Ended || s[0].History[1].Undo != expiry.EndedEarly || s[1].History[1].Undo != expiry.EndedEarly || s[1].History[2].Undo != 110 {
 		t.Fatalf("after the first: %s; %+v", s.text(50), s[0])
 	}
 	s[1].History = append(s[1].History, history("set 77 until 120")[1])
 	s.Open(50, 200)
-	if list = s.Windows(50); len(list) != expiry.MostWindows-1 || !s[0].Ended || s[1].History[2].Undo != 0 {
+	if list = s.Windows(50); len(list) != expiry.MostWindows-1 || !s[0].Ended || s[1].History[2].Undo != expiry.EndedEarly {
 		t.Fatalf("after the second: %s; %+v", s.text(50), s[0])
 	}
 	s[1].History = append(s[1].History, history("set 78 until 120")[1])

@@ -57,7 +57,7 @@ func TestDefaults(t *testing.T) {
 	want := Settings{
 		Port: 6379, Bind: []string{"127.0.0.1", "-::1"}, TCPBacklog: 511, TCPKeepAlive: 300 * time.Second, MaxClients: 10000, IOThreads: -1,
 		TLSAuthClients: "yes", ProtectedMode: true, AuthTimeout: time.Minute,
-		Dir: dir, Partitions: 16, AppendFsync: keyspace.EverySec, ActiveExpireEffort: 1, MaxValueSize: 16 << 20, MaxContainers: keyspace.DefaultMaxContainers,
+		Dir: dir, Partitions: 16, AppendFsync: keyspace.EverySec, ActiveExpireEffort: 1, MaxValueSize: 16 << 20, MaxContainers: keyspace.DefaultMaxContainers, UndoWindow: -1,
 		Compaction:       keyspace.DefaultCompaction,
 		ScrubInterval:    24 * time.Hour,
 		DiskReserve:      128 << 20,

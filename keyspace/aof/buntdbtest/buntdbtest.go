@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"mayfly/keyspace/aof"
-
 	"github.com/tidwall/buntdb"
 )
 
@@ -30,15 +28,7 @@ func OpenFolder(dir string) (*buntdb.DB, error) {
 			return nil, err
 		}
 		if i == len(files)-1 {
-			end := int64(len(content))
-			err := aof.EachSeal(bytes.NewReader(content), 0, end, func(s aof.Seal) bool {
-				end = s.At + aof.SealSize
-				return false
-			})
-			if err != nil {
-				return nil, err
-			}
-			content = content[:end]
+			content = content[:sealed(content)]
 		}
 		err = db.Load(bytes.NewReader(content))
 		unfinished := err == io.ErrUnexpectedEOF || err == buntdb.ErrInvalid && i == len(files)-1
@@ -47,4 +37,22 @@ func OpenFolder(dir string) (*buntdb.DB, error) {
 		}
 	}
 	return db, nil
+}
+
+// sealed returns the end of the last whole seal of a journal; without one all of it counts.
+func sealed(content []byte) int {
+	for before := len(content); ; {
+		const key = "\r\nseal\r\n"
+		at := bytes.LastIndex(content[:before], []byte(key))
+		if at < 0 {
+			return len(content)
+		}
+		var size int
+		if _, err := fmt.Sscanf(string(content[at+len(key):min(at+len(key)+16, len(content))]), "$%d\r\n", &size); err == nil {
+			if end := at + len(key) + len(fmt.Sprintf("$%d\r\n", size)) + size + len("\r\n"); end <= len(content) {
+				return end
+			}
+		}
+		before = at
+	}
 }
