@@ -190,5 +190,8 @@ func (e *Engine) vetoed(s *Session, r *row, args []string, veto error) error {
 		}
 		return e.notServed(s, r, args)
 	}
-	return Error("HELD " + veto.Error())
+	if errors.As(veto, new(*keyspace.HeldError)) {
+		return Error("HELD " + veto.Error())
+	}
+	return CommitFailure(veto, false)
 }

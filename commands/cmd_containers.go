@@ -16,14 +16,14 @@ import (
 
 var containerCommands = []Command{
 	{
-		Name: "container.set", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>] [DEADLINE member] [LOG <OFF | seconds>] [MAXLEN count] [BODIES <YES | NO>] [HOLD <reason | OFF>] [NUMBER number] [MAXKILL count] [IFMATCH etag]", Example: "orders TTL 3600",
+		Name: "container.set", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>] [DEADLINE member] [LOG <OFF | seconds>] [MAXLEN count] [BODIES <YES | NO>] [DELETES <YES | NO>] [HOLD <reason | OFF>] [NUMBER number] [MAXKILL count] [IFMATCH etag]", Example: "orders TTL 3600",
 		Summary: "Creates a container or changes its default TTL, which governs everything in it at once. Without TTL it changes the mode of an existing container. " +
-			"LOG keeps each death for that time, MAXLEN of them at most, with the BODIES of the dead: see XREAD. HOLD keeps everything in it from changes and death until HOLD OFF. MAXKILL refuses a change that would kill more at once. IFMATCH returns null and changes nothing if the container has another etag.",
+			"LOG keeps each death for that time, MAXLEN of them at most, with the BODIES of the dead: see XREAD. DELETES keeps what clients delete, too. HOLD keeps everything in it from changes and death until HOLD OFF. MAXKILL refuses a change that would kill more at once. IFMATCH returns null and changes nothing if the container has another etag.",
 		Flags: Write | Frees | MayGrow, Scope: ScopeAll, Parse: parseContainerSet,
 	},
 	{
-		Name: "container.create", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>] [DEADLINE member] [LOG <OFF | seconds>] [MAXLEN count] [BODIES <YES | NO>] [NUMBER number]",
-		Summary: "Creates a container, with TTL off by default. Fails if it exists. DEADLINE names the root member of documents that holds the latest moment at which they die. LOG, MAXLEN and BODIES are as in CONTAINER.SET.",
+		Name: "container.create", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>] [DEADLINE member] [LOG <OFF | seconds>] [MAXLEN count] [BODIES <YES | NO>] [DELETES <YES | NO>] [NUMBER number]",
+		Summary: "Creates a container, with TTL off by default. Fails if it exists. DEADLINE names the root member of documents that holds the latest moment at which they die. LOG, MAXLEN, BODIES and DELETES are as in CONTAINER.SET.",
 		Flags:   Write | DenyOOM, Scope: ScopeAll, Parse: parseContainerCreate,
 	},
 	{
@@ -76,7 +76,7 @@ type containerSettings struct {
 func parseSettings(in *Input, guards ...string) (containerSettings, error) {
 	name, err := containerName(in)
 	set := containerSettings{name: name, maxKill: -1, log: logChange{seconds: -1}}
-	o := namedOptions{args: in.Args[2:], legal: append([]string{"TTL", "TTLMODE", "DEADLINE", "LOG", "MAXLEN", "BODIES", "NUMBER"}, guards...), err: err}
+	o := namedOptions{args: in.Args[2:], legal: append([]string{"TTL", "TTLMODE", "DEADLINE", "LOG", "MAXLEN", "BODIES", "DELETES", "NUMBER"}, guards...), err: err}
 	o.meant = func(word string) string {
 		option := ""
 		if set.hold != "" { // a reason without quotes
@@ -105,7 +105,9 @@ func parseSettings(in *Input, guards ...string) (containerSettings, error) {
 		case "MAXLEN":
 			set.log.maxLen = o.number(1, maxLogLength)
 		case "BODIES":
-			set.log.bodies, err = parseYesNo("BODIES", o.value("yes or no"))
+			set.log.bodies, err = parseYesNo(o.name, o.value("yes or no"))
+		case "DELETES":
+			set.log.deletes, err = parseYesNo(o.name, o.value("yes or no"))
 		case "HOLD":
 			set.hasHold = true
 			set.hold, err = parseHold(o.value("a reason or off"))

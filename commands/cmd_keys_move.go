@@ -176,7 +176,7 @@ func runMove(x *Context) Reply {
 		return Fail(err)
 	}
 	x.Tx.SetEncoding(to, key, x.Tx.Encoding(from, key))
-	x.Tx.Delete(from, key)
+	x.Tx.Remove(from, key)
 	x.notify(eventMoveFrom, from, key)
 	x.notify(eventMoveTo, to, key)
 	return Flag(true)
@@ -201,7 +201,7 @@ func runRename(done, notDone Reply, keep bool) Run {
 			return Fail(err)
 		}
 		x.Tx.SetEncoding(c, newKey, x.Tx.Encoding(c, key))
-		x.Tx.Delete(c, key)
+		x.Tx.Remove(c, key)
 		x.notify(eventRenameFrom, c, key)
 		x.notify(eventRenameTo, c, newKey)
 		return done

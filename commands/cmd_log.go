@@ -28,14 +28,18 @@ const (
 	maxLogLength     = 1_000_000_000
 )
 
-// logChange is what the options LOG, MAXLEN and BODIES ask for.
+// logChange is what the options LOG, MAXLEN, BODIES and DELETES ask for.
 type logChange struct {
 	seconds int64 // 0: OFF; -1: not given
 	maxLen  int64 // 0: not given
 	bodies  *bool // nil: not given
+	deletes *bool // likewise
 }
 
-func (l *logChange) given() bool { return l.seconds >= 0 || l.maxLen > 0 || l.bodies != nil }
+func (l *logChange) given() bool { return l.seconds >= 0 || l.detailed() }
+
+// detailed reports whether an option is given that needs a log.
+func (l *logChange) detailed() bool { return l.maxLen > 0 || l.bodies != nil || l.deletes != nil }
 
 // of returns the settings of the log of a container after the change. c is nil for a container to be.
 func (l *logChange) of(name string, c *keyspace.Container) (s keyspace.LogSettings, err error) {
@@ -50,7 +54,7 @@ func (l *logChange) of(name string, c *keyspace.Container) (s keyspace.LogSettin
 		s.Seconds = l.seconds
 	}
 	if s.Seconds == 0 {
-		if l.maxLen > 0 || l.bodies != nil {
+		if l.detailed() {
 			return s, errorf(errNoLog, name)
 		}
 		return keyspace.LogSettings{}, nil
@@ -60,6 +64,9 @@ func (l *logChange) of(name string, c *keyspace.Container) (s keyspace.LogSettin
 	}
 	if l.bodies != nil {
 		s.Bodies = *l.bodies
+	}
+	if l.deletes != nil {
+		s.Deletes = *l.deletes
 	}
 	return s, nil
 }
@@ -85,11 +92,20 @@ func parseYesNo(option, s string) (*bool, error) {
 	return &yes, nil
 }
 
+// yesNo is the value of an option as text for CONTAINER.SET.
+func yesNo(on bool) Reply {
+	if on {
+		return Bulk("yes")
+	}
+	return Bulk("no")
+}
+
 // describeLog is the field log of CONTAINER.GET: null without a log.
 //
 //	seconds  for which an entry is kept
 //	maxlen   the most entries
 //	bodies   whether entries have the bodies of the dead: yes or no
+//	deletes  whether what clients delete has entries, too: yes or no
 //	length   the number of entries
 //	bytes    of their ids and bodies
 //	oldest   when the oldest entry was logged, ms since 1970; null if there is none
@@ -105,17 +121,15 @@ func (x *Context) describeLog(c *keyspace.Container) Reply {
 	for i, g := range s.groups {
 		groups[i] = Map(Bulk("name"), Bulk(g.name), Bulk("pending"), Count(g.pending), Bulk("lag"), orNull(g.lag, g.knownLag))
 	}
-	bodies, oldest := "no", Null
-	if settings.Bodies {
-		bodies = "yes"
-	}
+	oldest := Null
 	if s.Length > 0 {
 		oldest = Integer(s.Oldest)
 	}
 	return Map(
 		Bulk("seconds"), Integer(settings.Seconds),
 		Bulk("maxlen"), Integer(settings.MaxLen),
-		Bulk("bodies"), Bulk(bodies),
+		Bulk("bodies"), yesNo(settings.Bodies),
+		Bulk("deletes"), yesNo(settings.Deletes),
 		Bulk("length"), Integer(s.Length),
 		Bulk("bytes"), Integer(s.Bytes),
 		Bulk("oldest"), oldest,
@@ -127,7 +141,7 @@ func (x *Context) describeLog(c *keyspace.Container) Reply {
 // describeDeath is the field last of DOC.EXPLAIN:
 //
 //	entry   the id of the entry in the log
-//	cause   document, container or change
+//	cause   document, container, change or deleted
 //	at      the moment of death, ms since 1970
 //	ts      the last write, ms since 1970
 //	etag    of what died

@@ -273,7 +273,7 @@ func TestHoldArguments(t *testing.T) {
 	for _, reason := range []string{"", strings.Repeat("x", 256), "two\nlines", "two\r\n-ERR lines", "\x00", "\xff"} {
 		w.expect("(error) ERR invalid HOLD "+expiry.Quote(reason)+": "+legal, "CONTAINER.SET", "c", "HOLD", reason)
 	}
-	w.expect(`(error) ERR unknown option '4711': legal are TTL, TTLMODE, DEADLINE, LOG, MAXLEN, BODIES, NUMBER, HOLD, MAXKILL, IFMATCH; did you mean CONTAINER.SET c HOLD "case 4711"?`, "CONTAINER.SET", "c", "HOLD", "case", "4711")
+	w.expect(`(error) ERR unknown option '4711': legal are TTL, TTLMODE, DEADLINE, LOG, MAXLEN, BODIES, DELETES, NUMBER, HOLD, MAXKILL, IFMATCH; did you mean CONTAINER.SET c HOLD "case 4711"?`, "CONTAINER.SET", "c", "HOLD", "case", "4711")
 	w.expect("(error) ERR option HOLD needs a value: a reason or off", "CONTAINER.SET", "c", "HOLD")
 	w.expect("(error) ERR CONTAINER.SET needs TTL <off|-1|seconds> to create container 'none'", "CONTAINER.SET", "none", "HOLD", "x")
 	w.expect("OK", "CONTAINER.SET", "c", "HOLD", "oFf")

@@ -239,7 +239,7 @@ const mostFields = 2 * 8
 // entryReply shows an entry: its id and its fields, which are strings:
 //
 //	id      of the item that died
-//	cause   document, container or change
+//	cause   document, container, change or deleted
 //	at      the moment of death, ms since 1970
 //	ts      the item's last write, ms since 1970
 //	etag    of the item

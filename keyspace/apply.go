@@ -91,7 +91,7 @@ func (ks *Keyspace) allow(b *follow.Batch) (err error) {
 		err = ks.storage.AllowUndo()
 	}
 	if b.Logs {
-		err = errors.Join(err, ks.storage.AllowLogs())
+		err = errors.Join(err, ks.storage.AllowLogs(b.Deletes))
 	}
 	return err
 }

@@ -134,7 +134,7 @@ func (h *everything) change(tx *Tx) {
 
 func (h *everything) setLog(tx *Tx, c *Container) {
 	seconds := []int64{0, 20, 100, int64(expiry.MaxTTL)}[h.random.IntN(4)]
-	if err := tx.SetLog(c, LogSettings{Seconds: seconds, MaxLen: int64(5 + h.random.IntN(40)), Bodies: h.random.IntN(2) == 0}); err != nil {
+	if err := tx.SetLog(c, LogSettings{Seconds: seconds, MaxLen: int64(5 + h.random.IntN(40)), Bodies: h.random.IntN(2) == 0, Deletes: h.random.IntN(2) == 0}); err != nil {
 		h.t.Fatal(err)
 	}
 }

@@ -119,7 +119,7 @@ func (ks *Keyspace) evict(v evictable, evicted func(c *Container, id string)) LS
 	ks.BeginKey(&tx, v.id)
 	if t := v.t; !t.Gone() {
 		h, e := tx.lookup(t.P, t.C, v.id)
-		if e != nil && e.Version() == v.version && t.Access(h) == v.access && tx.Delete(t.C, v.id) {
+		if e != nil && e.Version() == v.version && t.Access(h) == v.access && tx.Remove(t.C, v.id) {
 			evicted(t.C, v.id)
 		}
 	}

@@ -1,6 +1,8 @@
 package keyspace
 
 import (
+	"cmp"
+
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
 )
@@ -151,8 +153,17 @@ func (tx *Tx) put(c *Container, id string, it Item, n Encoding) Item {
 	return t.Item(e)
 }
 
-// Delete removes the item under an id, living or dead, unless its container is on hold, and reports whether it lived.
+// Delete removes the item under an id for a client, living or dead, unless its container is on hold, and reports whether it
+// lived. If the container's log has what clients delete, one that lived has an entry. With its body that frees no room, so a
+// full disk vetoes it.
 func (tx *Tx) Delete(c *Container, id string) bool {
+	return tx.delete(c, id, c.deaths != nil && c.log.Deletes)
+}
+
+// Remove is Delete of what a client has not deleted: it has gone elsewhere, or is evicted.
+func (tx *Tx) Remove(c *Container, id string) bool { return tx.delete(c, id, false) }
+
+func (tx *Tx) delete(c *Container, id string, logged bool) bool {
 	p := tx.partition(id)
 	e := tx.find(p, c, id)
 	t := c.tables[p.Number]
@@ -164,6 +175,13 @@ func (tx *Tx) Delete(c *Container, id string) bool {
 	}
 	if tx.vetoes(c, e) {
 		return false
+	}
+	if logged {
+		if err := tx.ks.Writable(); err != nil && c.log.Bodies {
+			tx.veto = cmp.Or(tx.veto, err)
+			return false
+		}
+		tx.logDeletion(t, e)
 	}
 	tx.alert(p, c, id)
 	tx.removeItem(t, e)

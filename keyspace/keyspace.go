@@ -91,6 +91,9 @@ type Item = record.Item
 // ContainerRecord describes a container without its items.
 type ContainerRecord = record.Container
 
+// HeldError is the veto of a container on hold.
+type HeldError = record.HeldError
+
 // LSN stands for a state of the keyspace that may not be committed yet. A reply that reports or reveals it must
 // not leave before [Keyspace.Wait] has returned for it. A greater LSN covers a lesser, and zero is always committed.
 type LSN = journal.LSN

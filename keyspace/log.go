@@ -14,7 +14,8 @@ import (
 
 // The log of deaths
 //
-// A container may log its deaths by a rule: see package deaths for the entries. They are items of a hidden container.
+// A container may log its deaths by a rule, and what clients delete: see package deaths for the entries. They are items of a
+// hidden container.
 //
 //  1. The purge and writers bury a dead item: its delete and its entry are one atomic group of the journal. Readers leave
 //     it where it lies.
@@ -28,6 +29,7 @@ type LogSettings struct {
 	Seconds int64 // for which an entry is kept; 0: no log
 	MaxLen  int64 // the most entries
 	Bodies  bool  // entries have the bodies of the items
+	Deletes bool  // what clients delete has entries, too
 }
 
 // deathLog is the log of a container in memory.
@@ -43,7 +45,7 @@ func (c *Container) Log() (s LogSettings, ok bool) {
 	if c.deaths == nil {
 		return s, false
 	}
-	return LogSettings{int64(c.deaths.c.Policy().Default), c.log.MaxLen, c.log.Bodies}, true
+	return LogSettings{int64(c.deaths.c.Policy().Default), c.log.MaxLen, c.log.Bodies, c.log.Deletes}, true
 }
 
 // logs reports whether the removal of the dead of a container is journalled: their deaths are logged, or it is a log.
@@ -67,10 +69,23 @@ func (tx *Tx) logDeath(t *table, e *memtable.Entry) {
 	if d.At < log.c.created { // whether it was found before depends on the purge, and on crashes
 		return
 	}
+	tx.addEntry(t, &d)
+}
+
+// logDeletion adds the entry of an item that a client is about to delete. Its partition must be locked.
+func (tx *Tx) logDeletion(t *table, e *memtable.Entry) {
+	id, it := t.IDAndItem(e)
+	d := deathlog.Deletion(id, it, t.C.history.Load(), tx.now, t.C.log.Bodies)
+	tx.addEntry(t, &d)
+}
+
+// addEntry adds an entry of an item of a table. It gets its id.
+func (tx *Tx) addEntry(t *table, d *deaths.Entry) {
+	log := t.C.deaths
 	lt := tx.openLog(log, t.P)
 	d.ID = log.ids.Next(tx.now)
 	var entry *memtable.Entry
-	entry, tx.buf = lt.Part.Insert(&d, tx.now, tx.buf)
+	entry, tx.buf = lt.Part.Insert(d, tx.now, tx.buf)
 	tx.changes.Inserted(lt, entry)
 	tx.changes.Written(lt, entry)
 	if len(tx.logged) == 0 || tx.logged[len(tx.logged)-1] != t.C {

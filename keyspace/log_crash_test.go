@@ -13,7 +13,7 @@ import (
 	"mayfly/vfs/vfstest"
 )
 
-// TestCrashesLogEachDeathOnce: the server is killed, or the power is cut, at any fsync beside burials, checkpoints and
+// TestCrashesLogEachDeathOnce: the server is killed, or the power is cut, at any fsync beside burials, deletes, checkpoints and
 // compactions. Each item whose write was committed then lives or is logged, once. This holds with the policy Always.
 func TestCrashesLogEachDeathOnce(t *testing.T) {
 	t.Parallel()
@@ -25,7 +25,9 @@ func TestCrashesLogEachDeathOnce(t *testing.T) {
 		committed int
 	}
 	var cuts []cut
-	committed, logged := 0, false
+	committed, logged, deleted := 0, false, 0
+	s := anHour
+	s.Deletes = true
 	disk.BeforeSync = func(d vfstest.Disk, _ string) error {
 		if logged && r.IntN(3) == 0 {
 			images := []*vfstest.Memory{d.Clone(), d.Least(), d.Some(r), d.All()}
@@ -39,7 +41,7 @@ func TestCrashesLogEachDeathOnce(t *testing.T) {
 	}
 	var tx Tx
 	ks.BeginAll(&tx)
-	if err := tx.SetLog(tx.CreateContainer("jobs", 10, expiry.Strict), anHour); err != nil {
+	if err := tx.SetLog(tx.CreateContainer("jobs", 10, expiry.Strict), s); err != nil {
 		t.Fatal(err)
 	}
 	if err := ks.Wait(tx.Close()); err != nil {
@@ -54,6 +56,16 @@ func TestCrashesLogEachDeathOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		committed = i + 1
+		if i%7 == 6 {
+			id := fmt.Sprint("id", i-r.IntN(7))
+			ks.BeginKey(&tx, id)
+			if tx.Delete(tx.Container("jobs"), id) {
+				deleted++
+			}
+			if err := ks.Wait(tx.Close()); err != nil {
+				t.Fatal(err)
+			}
+		}
 		manual.Advance(200 * time.Millisecond)
 		if i%10 == 9 {
 			ks.PurgeOnce()
@@ -109,7 +121,7 @@ func TestCrashesLogEachDeathOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if t.Logf("%d cuts", len(cuts)); len(cuts) < 50 {
+	if t.Logf("%d cuts, %d deleted", len(cuts), deleted); len(cuts) < 50 || deleted < 20 {
 		t.Error("that tests little")
 	}
 }

@@ -25,19 +25,20 @@ type logModel struct {
 }
 
 type loggedContainer struct {
-	def   expiry.TTL
-	since int64                   // ms; the last change of the rule
-	items map[string]deaths.Entry // that live, with what an entry of theirs would have
-	died  map[uint64]deaths.Entry // by etag
+	def     expiry.TTL
+	since   int64                   // ms; the last change of the rule
+	deletes bool                    // what is deleted is logged
+	items   map[string]deaths.Entry // that live, with what an entry of theirs would have
+	died    map[uint64]deaths.Entry // by etag
 }
 
 func newLogModel(t *testing.T, seed uint64) *logModel {
 	m := &logModel{opened: open(t, func(o *Options) { o.Partitions = 4 }), rand: rand.New(rand.NewPCG(seed, 1)), containers: map[string]*loggedContainer{}}
 	for _, name := range []string{"a", "b"} {
-		m.containers[name] = &loggedContainer{def: 10, since: epoch, items: map[string]deaths.Entry{}, died: map[uint64]deaths.Entry{}}
+		m.containers[name] = &loggedContainer{def: 10, since: epoch, deletes: name == "b", items: map[string]deaths.Entry{}, died: map[uint64]deaths.Entry{}}
 		m.all(func(tx *Tx) {
 			c := tx.CreateContainer(name, 10, expiry.Strict)
-			if err := tx.SetLog(c, LogSettings{Seconds: int64(expiry.MaxTTL), MaxLen: 1 << 30, Bodies: true}); err != nil {
+			if err := tx.SetLog(c, LogSettings{Seconds: int64(expiry.MaxTTL), MaxLen: 1 << 30, Bodies: true, Deletes: name == "b"}); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -87,6 +88,10 @@ func (m *logModel) step(tx *Tx) {
 		if tx.Delete(tx.Container(name), id) != lives {
 			m.t.Fatalf("%s lives: %v", id, lives)
 		}
+		if e := c.items[id]; lives && c.deletes {
+			e.At, e.Cause = tx.Now(), deaths.Deleted
+			c.died[e.Etag] = e
+		}
 		delete(c.items, id)
 	case n < 75: // RENAME
 		from := fmt.Sprint("id", m.rand.IntN(40))
@@ -96,7 +101,7 @@ func (m *logModel) step(tx *Tx) {
 		}
 		if ok && from != id {
 			put := tx.Put(tx.Container(name), id, it.Kind, it.Body, it.ExpireAt)
-			tx.Delete(tx.Container(name), from)
+			tx.Remove(tx.Container(name), from)
 			e := c.items[from]
 			e.Item, e.TS, e.Etag = id, put.TS, put.Version
 			c.items[id] = e
@@ -155,13 +160,13 @@ func (m *logModel) check() {
 func (m *logModel) clone() map[string]*loggedContainer {
 	all := map[string]*loggedContainer{}
 	for name, c := range m.containers {
-		all[name] = &loggedContainer{c.def, c.since, maps.Clone(c.items), maps.Clone(c.died)}
+		all[name] = &loggedContainer{c.def, c.since, c.deletes, maps.Clone(c.items), maps.Clone(c.died)}
 	}
 	return all
 }
 
 // TestLoggedIsWhatDied: under random writes, changes, clocks, rollbacks and restarts, what is logged is what has died by a
-// rule, exactly once, in order, at its true moment and by its true cause.
+// rule, or was deleted if the log has that, exactly once, in order, at its true moment and by its true cause.
 func TestLoggedIsWhatDied(t *testing.T) {
 	t.Parallel()
 	first := drill.Seed(t)

@@ -1,17 +1,21 @@
 package keyspace
 
 import (
+	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"mayfly/expiry"
 	"mayfly/keyspace/aof"
+	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/deaths"
 	"mayfly/keyspace/eviction"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/streamid"
+	"mayfly/vfs"
 	"mayfly/vfs/vfstest"
 )
 
@@ -201,7 +205,7 @@ func TestLogSettings(t *testing.T) {
 		t.Errorf("%+v without bodies", list)
 	}
 	etag := uint64(0)
-	for _, change := range []LogSettings{s, {60, 5, true}, {60, 6, true}, {30, 6, true}, {}, {}, {Seconds: 1, MaxLen: 1}} {
+	for _, change := range []LogSettings{s, {60, 5, true, false}, {60, 6, true, false}, {60, 6, true, true}, {30, 6, true, true}, {}, {}, {Seconds: 1, MaxLen: 1}} {
 		o.all(func(tx *Tx) {
 			c := tx.Container("jobs")
 			was, _ := c.Log()
@@ -269,7 +273,7 @@ func TestLogWithoutItsRecord(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	o.all(func(tx *Tx) {
-		if s, on := tx.Container("jobs").Log(); !on || s != (LogSettings{int64(expiry.MaxTTL), anHour.MaxLen, true}) {
+		if s, on := tx.Container("jobs").Log(); !on || s != (LogSettings{Seconds: int64(expiry.MaxTTL), MaxLen: anHour.MaxLen, Bodies: true}) {
 			t.Errorf("%+v", s)
 		}
 	})
@@ -373,4 +377,127 @@ func TestADeadlineMayBeSetWhileTheDeadLie(t *testing.T) {
 			t.Error("an item that may come back does not count")
 		}
 	})
+}
+
+// TestDeletesAreLogged: what a client deletes leaves an entry, which is no death that is published. What goes elsewhere, is
+// replaced, flushed, dropped or evicted leaves none.
+func TestDeletesAreLogged(t *testing.T) {
+	t.Parallel()
+	died := 0
+	o := open(t, func(opt *Options) { opt.OnDeath = func(*Container, string, LSN) { died++ } })
+	o.createLogged("jobs", 10)
+	format := func() int {
+		t.Helper()
+		text, err := vfs.ReadFile(o.opt.FS, filepath.Join(o.opt.Dir, datadir.FormatName))
+		_, version, bad := datadir.ReadFormat(string(text))
+		if err := errors.Join(err, bad); err != nil {
+			t.Fatal(err)
+		}
+		return version
+	}
+	o.put("jobs", "before", `{}`, expiry.Inherit)
+	o.delete("jobs", "before")
+	if n, f := len(o.logged("jobs")), format(); n != 0 || f != 4 {
+		t.Errorf("without the option there are %d entries, the folder has format %d", n, f)
+	}
+	s := anHour
+	s.Deletes = true
+	o.setLog("jobs", s)
+	if f := format(); f != 6 {
+		t.Errorf("the folder has format %d", f)
+	}
+	o.elapse(1000)
+	etag, _ := o.historyOf("jobs")
+	it := o.put("jobs", "a", `{"n":1}`, epoch+9000)
+	o.put("jobs", "moved", `{}`, expiry.Inherit)
+	o.put("jobs", "evicted", `{}`, expiry.Inherit)
+	o.elapse(1000)
+	var tx Tx
+	o.BeginAll(&tx)
+	tx.Delete(tx.Container("jobs"), "a")
+	tx.Rollback()
+	if n := len(o.logged("jobs")); n != 0 || !o.lives("jobs", "a") {
+		t.Errorf("after a rollback there are %d entries", n)
+	}
+	if !o.delete("jobs", "a") || o.delete("jobs", "a") || o.delete("jobs", "never") {
+		t.Error("a is not deleted once")
+	}
+	o.all(func(tx *Tx) { tx.Remove(tx.Container("jobs"), "moved") })
+	o.put("jobs", "evicted", `{"n":2}`, expiry.Inherit)
+	o.evictBy(eviction.AllKeysRandom)
+	o.evictAll(0)
+	o.put("jobs", "flushed", `{}`, expiry.Inherit)
+	o.flush("jobs")
+	for range 2 {
+		want := deaths.Entry{Item: "a", Cause: deaths.Deleted, At: epoch + 2000, TS: epoch + 1000, Etag: it.Version, Own: epoch + 9000, Policy: etag, Kind: Document, Body: `{"n":1}`, HasBody: true}
+		list := o.logged("jobs")
+		if len(list) == 1 {
+			want.ID = list[0].ID
+		}
+		if len(list) != 1 || list[0] != want || died != 0 {
+			t.Errorf("%+v, want %+v; %d events", list, want, died)
+		}
+		o.reopen()
+	}
+	s.Bodies = false
+	o.setLog("jobs", s)
+	o.put("jobs", "b", `{}`, expiry.Inherit)
+	o.delete("jobs", "b")
+	if list := o.logged("jobs"); len(list) != 2 || list[1].HasBody || list[1].Cause != deaths.Deleted {
+		t.Errorf("without bodies: %+v", list)
+	}
+	o.all(func(tx *Tx) { tx.SetHold(tx.Container("jobs"), "case 1") })
+	o.put("jobs", "c", `{}`, expiry.Inherit)
+	o.BeginKey(&tx, "c")
+	if tx.Delete(tx.Container("jobs"), "c") || tx.Veto() == nil {
+		t.Error("a delete on hold")
+	}
+	tx.Rollback()
+	if n := len(o.logged("jobs")); n != 2 {
+		t.Errorf("%d entries on hold", n)
+	}
+}
+
+// TestDeletesOnAFullDisk: a delete whose entry has the body frees no room, so a full disk vetoes it. The others go on.
+func TestDeletesOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	o, disk := openOnSmallDisk(t, Options{Partitions: 2, Reserve: 256 << 10, noCheckpoints: true})
+	s := LogSettings{Seconds: 60, MaxLen: 10, Bodies: true, Deletes: true}
+	o.setLog("c", s)
+	o.fill("k", 3)
+	o.storage.Lock() // against checkpoints of the background
+	disk.Take(0)
+	made := o.storage.Disk.MakeRoom(o.storage.Disk.Releases())
+	o.storage.Unlock()
+	if !made || o.Writable() == nil {
+		t.Fatal("the disk is not full")
+	}
+	deletes := func(id string) bool {
+		t.Helper()
+		var tx Tx
+		o.BeginKey(&tx, id)
+		gone := tx.Delete(tx.Container("c"), id)
+		if err := tx.Veto(); gone == (err != nil) {
+			t.Errorf("%s is deleted: %v, the veto is %v", id, gone, err)
+		}
+		if !gone {
+			tx.Rollback()
+			return false
+		}
+		o.commit(&tx)
+		return true
+	}
+	if deletes("k0") {
+		t.Error("k0 is deleted, and logged with its body")
+	}
+	s.Bodies = false
+	o.setLog("c", s)
+	if !deletes("k1") || len(o.logged("c")) != 1 {
+		t.Error("k1 is not deleted, and logged without its body")
+	}
+	s.Bodies, s.Deletes = true, false
+	o.setLog("c", s)
+	if !deletes("k2") || len(o.logged("c")) != 1 {
+		t.Error("k2 is not deleted without an entry")
+	}
 }

@@ -9,9 +9,11 @@ import (
 	"mayfly/keyspace/record"
 )
 
-// AllowLogs raises the version of the data folder, the first time, to the one in which containers may have logs. It fails if
-// it cannot write that. [Tx.SetLog] calls it too, under locks.
-func (ks *Keyspace) AllowLogs() error { return ks.ForClients(ks.storage.AllowLogs()) }
+// AllowLogs raises the version of the data folder, the first time, to the one in which containers may have logs, of what
+// clients delete too if deletes is set. It fails if it cannot write that. [Tx.SetLog] calls it too, under locks.
+func (ks *Keyspace) AllowLogs(deletes bool) error {
+	return ks.ForClients(ks.storage.AllowLogs(deletes))
+}
 
 // SetLog changes the log of a container. Equal settings change nothing. 0 seconds end the log with its entries and its
 // groups, and all windows of undo. The log of a container that the transaction has made is part of its creation. The error is that of [Keyspace.AllowLogs]. It needs BeginAll.
@@ -23,8 +25,8 @@ func (tx *Tx) SetLog(c *Container, s LogSettings) error {
 	if now == s || tx.vetoes(c, nil) {
 		return nil
 	}
-	if !on {
-		if err := tx.ks.AllowLogs(); err != nil {
+	if !on || s.Deletes {
+		if err := tx.ks.AllowLogs(s.Deletes); err != nil {
 			return err
 		}
 	}
@@ -46,6 +48,11 @@ func (tx *Tx) SetLog(c *Container, s LogSettings) error {
 	return nil
 }
 
+// record returns what the record of a container says of its log.
+func (s *LogSettings) record(number uint32) *record.Log {
+	return &record.Log{Number: number, MaxLen: s.MaxLen, Bodies: s.Bodies, Deletes: s.Deletes}
+}
+
 // beginLog gives a container an empty log. The caller has noted the container and records it.
 func (tx *Tx) beginLog(c *Container, s LogSettings) {
 	cat := tx.writeCatalogue()
@@ -53,7 +60,7 @@ func (tx *Tx) beginLog(c *Container, s LogSettings) {
 	log.c = newContainer(record.Container{
 		Number: cat.Number(), Created: tx.now, Policy: expiry.Policy{Default: expiry.TTL(s.Seconds)}, Hidden: &record.Hidden{LogOf: c.number},
 	}, len(tx.ks.partitions))
-	c.deaths, c.log = log, &record.Log{Number: log.c.number, MaxLen: s.MaxLen, Bodies: s.Bodies}
+	c.deaths, c.log = log, s.record(log.c.number)
 	tx.addHidden(log.c, c)
 	tx.logged = append(tx.logged, c)
 }
@@ -65,7 +72,7 @@ func (tx *Tx) changeLog(c *Container, s LogSettings) {
 	if p := h.Policy(); p.Default != expiry.TTL(s.Seconds) {
 		tx.setHiddenPolicy(h, p.Change(expiry.TTL(s.Seconds), p.Mode, tx.now))
 	}
-	c.log = &record.Log{Number: h.number, MaxLen: s.MaxLen, Bodies: s.Bodies}
+	c.log = s.record(h.number)
 }
 
 // holdLog keeps the entries of a container's log as long as the container is on hold; "" ends that.

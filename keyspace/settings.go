@@ -7,9 +7,9 @@ import (
 	"mayfly/keyspace/replica"
 )
 
-// Veto returns a [record.HeldError] if the transaction has tried to change or remove what is on hold, else nil. The try
-// has changed nothing. Rollback then takes back the rest. For a transaction that changes something on a node that does not
-// lead it returns [replica.ErrFollower].
+// Veto returns a [HeldError] if the transaction has tried to change or remove what is on hold, or the disk's error if a full
+// disk vetoes a Delete, else nil. The try has changed nothing. Rollback then takes back the rest. For a transaction that
+// changes something on a node that does not lead it returns [replica.ErrFollower].
 func (tx *Tx) Veto() error {
 	if tx.veto == nil && tx.ks != nil && tx.ks.role != nil && tx.Writes() && tx.ks.follows() {
 		return replica.ErrFollower

@@ -36,10 +36,11 @@ const (
 	undoVersion   = 3 // containers may be set aside
 	logVersion    = 4 // and may have logs of deaths
 	nodeVersion   = 5 // a node of a cluster: the catalogue may have a position in its log
+	deleteVersion = 6 // and logs of deaths may have what clients deleted
 )
 
 // newestVersion is the newest that is known.
-const newestVersion = nodeVersion
+const newestVersion = deleteVersion
 
 // PartitionName returns the name of a partition's store.
 func PartitionName(n int) string { return fmt.Sprintf("partition-%03d.db", n) }
@@ -167,8 +168,14 @@ func (d *Dir) FormatText() string { return formatText(d.Partitions, int(d.versio
 // its version is that or newer.
 func (d *Dir) AllowUndo() error { return d.raise(undoVersion) }
 
-// AllowLogs raises the version of the folder to the first in which containers may have logs of deaths, as AllowUndo does.
-func (d *Dir) AllowLogs() error { return d.raise(logVersion) }
+// AllowLogs raises the version of the folder to the first in which containers may have logs of deaths, of what clients delete
+// too if deletes is set, as AllowUndo does.
+func (d *Dir) AllowLogs(deletes bool) error {
+	if deletes {
+		return d.raise(deleteVersion)
+	}
+	return d.raise(logVersion)
+}
 
 // AllowReplicas raises the version of the folder to the first in which it may be that of a node of a cluster, as AllowUndo does.
 func (d *Dir) AllowReplicas() error { return d.raise(nodeVersion) }

@@ -171,7 +171,7 @@ func TestNamesAreOnDiskFirst(t *testing.T) {
 func TestFormatOfTheFolder(t *testing.T) {
 	t.Parallel()
 	for n := 1; n <= record.MaxPartitions; n++ {
-		for _, version := range []int{formatVersion, undoVersion, logVersion} {
+		for _, version := range []int{formatVersion, undoVersion, logVersion, nodeVersion, deleteVersion} {
 			if got, is, err := ReadFormat(formatText(n, version)); err != nil || got != n || is != version {
 				t.Fatalf("%d partitions of version %d come back as %d, %d, %v", n, version, got, is, err)
 			}
@@ -189,8 +189,8 @@ func TestFormatOfTheFolder(t *testing.T) {
 		text  string
 		words []string
 	}{
-		{"mayfly data folder\nformat 1\npartitions 2\ncrc32c 00000000\n", []string{"format is 1", "before the first release", "reads formats 2 to 5", "import"}},
-		{"mayfly data folder\nformat 6\nsomething new\n", []string{"format is 6", "newer version", "reads formats 2 to 5"}},
+		{"mayfly data folder\nformat 1\npartitions 2\ncrc32c 00000000\n", []string{"format is 1", "before the first release", "reads formats 2 to 6", "import"}},
+		{"mayfly data folder\nformat 7\nsomething new\n", []string{"format is 7", "newer version", "reads formats 2 to 6"}},
 		{"mayfly data folder\nformat 0\npartitions 2\n", []string{"damaged"}},
 		{strings.Replace(formatText(2, formatVersion), "partitions 2", "partitions 3", 1), []string{"damaged"}},
 		{"", []string{"damaged"}},
@@ -209,15 +209,18 @@ func TestFormatOfTheFolder(t *testing.T) {
 // goroutines, and nothing lowers it.
 func TestVersionOfTheFolder(t *testing.T) {
 	t.Parallel()
+	allowLogs := func(d *Dir) error { return d.AllowLogs(false) }
+	allowDeletes := func(d *Dir) error { return d.AllowLogs(true) }
 	for _, tt := range []struct {
 		raise []func(*Dir) error
 		want  int
 	}{
 		{nil, formatVersion},
 		{[]func(*Dir) error{(*Dir).AllowUndo}, undoVersion},
-		{[]func(*Dir) error{(*Dir).AllowLogs}, logVersion},
-		{[]func(*Dir) error{(*Dir).AllowUndo, (*Dir).AllowLogs, (*Dir).AllowUndo}, logVersion},
-		{[]func(*Dir) error{(*Dir).AllowLogs, (*Dir).AllowUndo}, logVersion},
+		{[]func(*Dir) error{allowLogs}, logVersion},
+		{[]func(*Dir) error{(*Dir).AllowUndo, allowLogs, (*Dir).AllowUndo}, logVersion},
+		{[]func(*Dir) error{allowLogs, (*Dir).AllowUndo}, logVersion},
+		{[]func(*Dir) error{allowLogs, allowDeletes, (*Dir).AllowReplicas}, deleteVersion},
 	} {
 		path := t.TempDir()
 		d := mustOpen(t, path, 2)

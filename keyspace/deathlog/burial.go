@@ -10,13 +10,26 @@ import (
 // Death returns the entry, without an id, of an item that is dead at a moment in ms, by the history of its container. bodies
 // says whether the log keeps the bodies of items.
 func Death(item string, it record.Item, history *record.History, now int64, bodies bool) deaths.Entry {
-	d := deaths.Entry{Item: item, TS: it.TS, Etag: it.Version, Own: it.ExpireAt, Kind: it.Kind, HasBody: bodies}
-	if _, capped := expiry.Cap(it.ExpireAt); capped {
-		d.Own = expiry.Inherit // the document has no ttl
-	}
+	d := entryOf(item, it, bodies)
 	d.At, d.Cause, d.Policy = expiry.Death(it.TS, it.ExpireAt, history.Entries, now)
 	if d.Cause == "" { // the history begins later
 		d.At, d.Cause, d.Policy = now, expiry.ByChange, history.Etag
+	}
+	return d
+}
+
+// Deletion is Death for an item that a client deletes at that moment.
+func Deletion(item string, it record.Item, history *record.History, now int64, bodies bool) deaths.Entry {
+	d := entryOf(item, it, bodies)
+	d.At, d.Cause, d.Policy = now, deaths.Deleted, history.Etag
+	return d
+}
+
+// entryOf returns what the entry of an item has of the item.
+func entryOf(item string, it record.Item, bodies bool) deaths.Entry {
+	d := deaths.Entry{Item: item, TS: it.TS, Etag: it.Version, Own: it.ExpireAt, Kind: it.Kind, HasBody: bodies}
+	if _, capped := expiry.Cap(it.ExpireAt); capped {
+		d.Own = expiry.Inherit // the document has no ttl
 	}
 	if bodies {
 		d.Body = it.Body

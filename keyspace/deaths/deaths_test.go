@@ -20,6 +20,7 @@ var someEntries = []Entry{
 	{ID: streamid.ID{Ms: epoch + 10_001, Seq: 3}, Item: "order-1", Cause: expiry.ByContainer, At: epoch + 10_000, TS: epoch, Etag: 42, Policy: 31, Kind: record.Document, Body: `{"sku":"A-1"}`, HasBody: true},
 	{ID: streamid.ID{Ms: math.MaxUint64, Seq: MaxSeq}, Item: "", Cause: expiry.ByDocument, At: math.MinInt64, TS: math.MinInt64, Etag: math.MaxUint64, Own: math.MinInt64, Policy: math.MaxUint64, Kind: record.Plain, HasBody: false},
 	{ID: streamid.ID{Seq: 1}, Item: "a:b\r\n\xff", Cause: expiry.ByChange, Own: expiry.Never, Kind: record.Plain, Body: " \x00 1 \xff", HasBody: true},
+	{ID: streamid.ID{Ms: 9}, Item: "a", Cause: Deleted, At: 9, TS: 4, Etag: 2, Own: 20, Policy: 1, Kind: record.Plain},
 	{ID: streamid.ID{Ms: 1}, Item: "a", Cause: expiry.ByChange, Kind: record.Plain, Body: "", HasBody: true},
 }
 

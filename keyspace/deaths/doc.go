@@ -10,7 +10,7 @@
 //	           | |             | |  | || |     own end: 0 and -1 as in the item's record, else + and ms after the last write
 //	           | |             | |  | || ms from the last write to the death
 //	           | |             | |  | |kind of the item; d- or p-: the log keeps no bodies
-//	           | |             | |  | cause: d document, c container, x change
+//	           | |             | |  | cause: d document, c container, x change, r deleted (removed by a client)
 //	           | |             | |  ms from the death to the time of the entry
 //	           | |             | etag of the item
 //	           | |             0: the entry inherits the log's default, how long entries are kept

@@ -15,7 +15,7 @@ import (
 type Entry struct {
 	ID      streamid.ID
 	Item    string       // id of the item
-	Cause   expiry.Cause // not empty
+	Cause   expiry.Cause // not empty; Deleted or that of a rule
 	At      int64        // ms; the moment of death
 	TS      int64        // ms; the last write of the item
 	Etag    uint64       // of the item; with the container it names the death
@@ -61,11 +61,14 @@ func SplitID(id string) (entry streamid.ID, item string, err error) {
 // noBody stands behind the kind of an item whose body the log does not keep.
 const noBody = '-'
 
+// Deleted is the cause of what a client has deleted.
+const Deleted expiry.Cause = "deleted"
+
 // causes are the letters of the causes.
 var causes = [...]struct {
 	letter byte
 	expiry.Cause
-}{{'d', expiry.ByDocument}, {'c', expiry.ByContainer}, {'x', expiry.ByChange}}
+}{{'d', expiry.ByDocument}, {'c', expiry.ByContainer}, {'x', expiry.ByChange}, {'r', Deleted}}
 
 // AppendBody appends the body of the record of an entry. The record's version is the etag, and its kind record.Entry.
 //

@@ -35,6 +35,7 @@ type Batch struct {
 	Version uint64                       // the latest
 	Undo    bool                         // a record has the window of an undo
 	Logs    bool                         // a record has a log
+	Deletes bool                         // of what clients delete, too
 }
 
 // mostItems is the number of items for which a batch keeps its memory.
@@ -126,6 +127,7 @@ func (b *Batch) readRecord(o aof.Op) error {
 		b.Undo = b.Undo || h.Undo != 0
 	}
 	b.Logs = b.Logs || c.Log != nil || c.Hidden != nil
+	b.Deletes = b.Deletes || c.Log != nil && c.Log.Deletes
 	return nil
 }
 

@@ -52,14 +52,14 @@ func TestReadBatch(t *testing.T) {
 		if n := b.Numbers(); len(n) != 2 || n[0] != 3 || n[1] != 4 || b.Records[3].Name != "x" || b.Records[4].Name != "y" {
 			t.Errorf("the records are %v", b.Records)
 		}
-		if b.Clock.TS != 100 || b.Clock.Version != 2 || b.Version != 0x50 || !b.Undo || b.Logs {
-			t.Errorf("the clock is %+v, the version %x, undo %v, logs %v", b.Clock, b.Version, b.Undo, b.Logs)
+		if b.Clock.TS != 100 || b.Clock.Version != 2 || b.Version != 0x50 || !b.Undo || b.Logs || b.Deletes {
+			t.Errorf("the clock is %+v, the version %x, undo %v, logs %v, deletes %v", b.Clock, b.Version, b.Undo, b.Logs, b.Deletes)
 		}
 	}
-	if err := b.Read(container(record.Container{Number: 3, Name: "x", Log: &record.Log{Number: 9}}) + del(record.ContainerKey(3))); err != nil {
+	if err := b.Read(container(record.Container{Number: 3, Name: "x", Log: &record.Log{Number: 9, Deletes: true}}) + del(record.ContainerKey(3))); err != nil {
 		t.Fatal(err)
 	}
-	if rec, ok := b.Records[3]; rec != nil || !ok || !b.Logs || len(b.Items) != 0 || b.Clock.TS != 0 || b.Version != 0 {
+	if rec, ok := b.Records[3]; rec != nil || !ok || !b.Logs || !b.Deletes || len(b.Items) != 0 || b.Clock.TS != 0 || b.Version != 0 {
 		t.Errorf("the batch is %+v", b)
 	}
 }

@@ -8,9 +8,10 @@ import (
 // Log describes the log of a container's deaths. The entries are items of the log, a hidden container whose default is how
 // long they are kept.
 type Log struct {
-	Number uint32 // of the log
-	MaxLen int64  // the most entries
-	Bodies bool   // entries have the bodies of the items
+	Number  uint32 // of the log
+	MaxLen  int64  // the most entries
+	Bodies  bool   // entries have the bodies of the items
+	Deletes bool   // what clients delete has entries, too
 }
 
 // Hidden says what a container without a name holds: a log of deaths, or a consumer group of one.
@@ -25,9 +26,10 @@ func (h *Hidden) IsGroup() bool { return h.GroupOf != 0 }
 
 // logBody is the JSON of Log and Hidden in a container's record. No log has number 0: databases have the first numbers.
 type logBody struct {
-	Log       uint32 `json:"log"`
-	LogMax    int64  `json:"log_max"`
-	LogBodies bool   `json:"log_bodies"`
+	Log        uint32 `json:"log"`
+	LogMax     int64  `json:"log_max"`
+	LogBodies  bool   `json:"log_bodies"`
+	LogDeletes bool   `json:"log_deletes"` // absent: false
 
 	LogOf      *uint32 `json:"log_of"`
 	GroupOf    uint32  `json:"group_of"`
@@ -41,6 +43,9 @@ func (c *Container) appendLog(dst []byte) []byte {
 		dst = strconv.AppendUint(append(dst, `,"log":`...), uint64(l.Number), 10)
 		dst = strconv.AppendInt(append(dst, `,"log_max":`...), l.MaxLen, 10)
 		dst = strconv.AppendBool(append(dst, `,"log_bodies":`...), l.Bodies)
+		if l.Deletes {
+			dst = append(dst, `,"log_deletes":true`...)
+		}
 	}
 	switch h := c.Hidden; {
 	case h == nil:
@@ -59,7 +64,7 @@ func (c *Container) appendLog(dst []byte) []byte {
 // read fills in Log and Hidden of a container.
 func (b *logBody) read(c *Container) {
 	if b.Log != 0 {
-		c.Log = &Log{b.Log, b.LogMax, b.LogBodies}
+		c.Log = &Log{b.Log, b.LogMax, b.LogBodies, b.LogDeletes}
 	}
 	switch {
 	case b.LogOf != nil:

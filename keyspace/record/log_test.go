@@ -17,6 +17,7 @@ func TestLogsInRecordsOfContainers(t *testing.T) {
 	}{
 		{Container{Name: "orders", Log: &Log{Number: 41, MaxLen: 1000, Bodies: true}}, `,"log":41,"log_max":1000,"log_bodies":true}`},
 		{Container{Name: "orders", Log: &Log{Number: 41, MaxLen: 1}}, `,"log":41,"log_max":1,"log_bodies":false}`},
+		{Container{Name: "orders", Log: &Log{Number: 41, MaxLen: 1, Deletes: true}}, `,"log":41,"log_max":1,"log_bodies":false,"log_deletes":true}`},
 		{Container{Name: "orders"}, `"created":0}`},
 		{Container{Hidden: &Hidden{LogOf: 12}}, `,"log_of":12}`},
 		{Container{Hidden: &Hidden{LogOf: 0}}, `,"log_of":0}`},

@@ -310,7 +310,7 @@ func livedOf(o *opened, seed uint64) *lived {
 	o.policy("carts", expiry.Off)
 	o.policy("gone", expiry.Forever)
 	o.log("orders", keyspace.LogSettings{Seconds: 3600, MaxLen: 1000, Bodies: true})
-	o.log("carts", keyspace.LogSettings{Seconds: 3600, MaxLen: 1000, Bodies: true})
+	o.log("carts", keyspace.LogSettings{Seconds: 3600, MaxLen: 1000, Bodies: true, Deletes: true})
 	o.log("0", keyspace.LogSettings{Seconds: 10, MaxLen: 8})
 	for round := range 4 {
 		for range 60 {

@@ -212,6 +212,16 @@ func (n *names) logs() bool {
 	return false
 }
 
+// deletes reports whether a log has what clients delete.
+func (n *names) deletes() bool {
+	for _, c := range n.byNumber {
+		if c.Log != nil && c.Log.Deletes {
+			return true
+		}
+	}
+	return false
+}
+
 // duplicate says which two containers share a name; empty if none.
 func (n *names) duplicate() string {
 	first := make(map[string]uint32)

@@ -1,6 +1,7 @@
 package repair
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -222,6 +223,14 @@ func (p *run) settleOwners() {
 		p.names.byNumber[next], p.known[next] = c, &targetContainer{name: c.Name}
 		p.names.byNumber[number].Hidden = &record.Hidden{LogOf: next}
 	}
+}
+
+// isDeletion reports whether the record of an entry is of what a client has deleted.
+func isDeletion(key, rec string) bool {
+	k, err := record.SplitKey(key)
+	it, _, bad := record.Decode(key, rec)
+	e, unread := deaths.Read(k.ID, it)
+	return errors.Join(err, bad, unread) == nil && e.Cause == deaths.Deleted
 }
 
 // proven is a death that an entry proves: of the version of an item. No other item of the partition has had it.

@@ -20,6 +20,7 @@ import (
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/store"
 	"mayfly/keyspace/streamid"
+	"mayfly/vfs"
 	"mayfly/vfs/vfstest"
 )
 
@@ -112,7 +113,7 @@ func (l *logged) write() (dir string) {
 		}
 		m.Stores[name] = []manifest.State{{Mark: mark, End: end}}
 	}
-	err = errors.Join(target.AllowLogs(), m.Write(disk, staging.Dir()), target.Close(), staging.Finish())
+	err = errors.Join(target.AllowLogs(false), m.Write(disk, staging.Dir()), target.Close(), staging.Finish())
 	if err := staging.Close(err); err != nil {
 		l.t.Fatal(err)
 	}
@@ -435,6 +436,41 @@ func (l *logged) checkContainers(dir string) {
 	for number, c := range containers {
 		if _, ok := l.containers[number]; !ok && c.DB >= 16 {
 			l.t.Errorf("container %d is %s", number, text(c))
+		}
+	}
+}
+
+// TestRepairOfDeletes: the copy has the version of folders with what clients deleted if a log goes on with that, or has an
+// entry of it.
+func TestRepairOfDeletes(t *testing.T) {
+	t.Parallel()
+	for what, tt := range map[string]struct {
+		change func(l *logged)
+		want   int
+	}{
+		"none": {func(*logged) {}, 4},
+		"a log that goes on": {func(l *logged) {
+			c := l.containers[ordersNumber]
+			c.Log = &record.Log{Number: ordersLog, MaxLen: 500, Deletes: true}
+			l.add(c)
+		}, 6},
+		"an entry": {func(l *logged) {
+			id := streamid.ID{Ms: aoftest.Epoch}
+			e := deaths.Entry{ID: id, Item: "x", Cause: deaths.Deleted, At: aoftest.Epoch, TS: aoftest.Epoch, Kind: record.Document}
+			key := string(record.AppendLogKey(nil, ordersLog, string(deaths.AppendID(nil, id, "x"))))
+			l.items[key] = record.Item{Kind: record.Entry, Body: string(e.AppendBody(nil)), TS: aoftest.Epoch, Version: 7}
+		}, 6},
+	} {
+		l := newLogged(t)
+		tt.change(l)
+		dir := filepath.Join(newDir(t), "repaired")
+		if _, err := Run(disk, l.write(), dir, func(string, *Report) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		l.check(dir)
+		text, err := vfs.ReadFile(disk, filepath.Join(dir, datadir.FormatName))
+		if _, version, bad := datadir.ReadFormat(string(text)); err != nil || bad != nil || version != tt.want {
+			t.Errorf("%s: version %d, want %d; %v, %v", what, version, tt.want, err, bad)
 		}
 	}
 }

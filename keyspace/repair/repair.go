@@ -111,7 +111,7 @@ func (s *folderReader) repair(newDir string, dates redating, finish func(dir str
 		}
 	}
 	if p.names.logs() {
-		if err := target.AllowLogs(); err != nil {
+		if err := target.AllowLogs(p.names.deletes() || p.deletions); err != nil {
 			return nil, err
 		}
 	}
@@ -147,6 +147,7 @@ type run struct {
 	known  map[uint32]*targetContainer
 
 	reported  map[damagedRange]bool // with their items or containers
+	deletions bool                  // a copied entry is of what a client has deleted
 	ownerless []uint32              // logs of which there are only entries
 }
 
@@ -390,6 +391,7 @@ func (p *run) partition(number int) (FileReport, error) {
 			ops = append(ops, aof.Op{Key: key, Rec: rec})
 			if p.isHidden(k.Container) {
 				p.report.Logged++
+				p.deletions = p.deletions || k.Log && isDeletion(key, rec)
 			} else {
 				p.report.Items++
 			}

@@ -202,5 +202,6 @@ func (e *Engine) AllowUndo() error { return e.folder.AllowUndo() }
 // AllowReplicas raises the version of the folder to the one in which it may be that of a node of a cluster, durably.
 func (e *Engine) AllowReplicas() error { return e.folder.AllowReplicas() }
 
-// AllowLogs raises the version of the folder to the one in which containers may have logs of deaths, durably.
-func (e *Engine) AllowLogs() error { return e.folder.AllowLogs() }
+// AllowLogs raises the version of the folder to the one in which containers may have logs of deaths, of what clients delete
+// too if deletes is set, durably.
+func (e *Engine) AllowLogs(deletes bool) error { return e.folder.AllowLogs(deletes) }
