@@ -33,9 +33,10 @@ var foresightCommands = []Command{
 		Flags:   ReadOnly | Slow, Scope: ScopeSweep, Parse: parseContainerDue,
 	},
 	{
-		Name: "container.history", Syntax: "name [COUNT count]",
-		Summary: "Lists the newest changes of a container, the newest first: what, when, and by which client.",
+		Name: "container.history", Syntax: "name [COUNT count | CLEAR]",
+		Summary: "Lists the newest changes of a container, the newest first: what, when, and by which client. CLEAR erases them, with names of clients and reasons of holds, but for the rule that is in force and since when.",
 		Flags:   ReadOnly, Scope: ScopeNone, Parse: parseContainerHistory,
+		Clear: &Command{Flags: Write, Scope: ScopeAll, Parse: parseHistoryClear},
 	},
 }
 
@@ -61,6 +62,7 @@ const (
 	errOptionRange = "ERR invalid %s %s: legal are %d to %d"
 	errPlanTTL     = "ERR CONTAINER.PLAN needs TTL <off|-1|seconds>; for example CONTAINER.PLAN %s TTL 3600"
 	errDueOptions  = "ERR options %s and %s exclude each other: legal is one of BEFORE, WITHIN and NEVER"
+	errClearUndo   = "ERR changes of %s can be taken back until %s: their history can be erased after that"
 	errMaxKill     = "ERR %s would kill more than %d items at once, see CONTAINER.PLAN %s TTL %s; nothing has changed"
 )
 
@@ -370,9 +372,13 @@ func (q *dueQuery) listNever(x *Context, cursor uint64) Reply {
 func parseContainerHistory(in *Input) (Run, error) {
 	name, err := containerName(in)
 	count := int64(100)
-	o := namedOptions{args: in.Args[2:], legal: []string{"COUNT"}, err: err}
+	o := namedOptions{args: in.Args[2:], legal: []string{"COUNT", "CLEAR"}, err: err}
 	o.meant = func(word string) string { return "COUNT " + word }
 	for o.next() {
+		if o.name == "CLEAR" {
+			o.fail(errSyntax) // with other options
+			break
+		}
 		count = o.number(1, mostDue)
 	}
 	if o.err != nil {
@@ -389,6 +395,24 @@ func parseContainerHistory(in *Input) (Run, error) {
 			list = append(list, describeChange(&entries[i], x.Now()))
 		}
 		return Array(list...)
+	}, nil
+}
+
+// parseHistoryClear parses CONTAINER.HISTORY name CLEAR.
+func parseHistoryClear(in *Input) (Run, error) {
+	name, err := containerName(in)
+	if err != nil {
+		return nil, err
+	}
+	return func(x *Context) Reply {
+		c, err := x.Container(name)
+		if err != nil {
+			return Fail(err)
+		}
+		if until := x.Tx.ClearHistory(c); until != 0 {
+			return Fail(errorf(errClearUndo, name, time.UnixMilli(until).UTC().Format(time.RFC3339)))
+		}
+		return OK
 	}, nil
 }
 

@@ -54,6 +54,10 @@ type Command struct {
 	// command by itself.
 	Sub []Command
 
+	// Clear is the command if its second argument, and last, is CLEAR. Only its Flags, Scope and Parse count. Nil: there
+	// is none.
+	Clear *Command
+
 	// What COMMAND reports besides, words separated by spaces. Most rows leave it empty.
 	Categories string // ACL categories besides those of group and flags: "dangerous"
 	Tips       string // for clients and proxies: "nondeterministic_output request_policy:all_shards"

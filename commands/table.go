@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"mayfly/commands/redisfmt"
 )
 
 // row is a command of the table with everything derived from it.
@@ -17,6 +19,7 @@ type row struct {
 	items  Keys   // the Keys that are ids of items, unlike the channels of SPUBLISH and the names of streams
 	sub    rows   // the subcommands by name; nil if there are none
 	sorted []*row // the subcommands sorted by name
+	clear  *row   // see Command.Clear; nil: there is none
 
 	// The row's entries in COMMAND and COMMAND DOCS. All replies share them, so that repeated requests
 	// take no memory. They never change.
@@ -48,6 +51,9 @@ func numberRows(list []*row) {
 	for _, r := range list {
 		r.number = len(allRows)
 		allRows = append(allRows, r)
+		if r.clear != nil {
+			r.clear.number = r.number
+		}
 		numberRows(r.sorted)
 	}
 }
@@ -121,6 +127,12 @@ func newRows(prefix string, list []Command) (byName rows, sorted []*row) {
 		}
 		r.info = sync.OnceValue(func() Reply { return commandInfo(r) })
 		r.docs = sync.OnceValue(func() Reply { return commandDocs(r) })
+		if r.Clear != nil {
+			clear, c := *r, *r.Command
+			c.Flags, c.Scope, c.Parse, c.Clear = r.Clear.Flags, r.Clear.Scope, r.Clear.Parse, nil
+			clear.Command = &c
+			r.clear = &clear
+		}
 		byName[r.Name] = r
 		sorted = append(sorted, r)
 	}
@@ -200,6 +212,9 @@ func resolveRow(r *row, args []string) (*row, error) {
 	}
 	if r.Arity >= 0 && len(args) != r.Arity || len(args) < -r.Arity || r.Parse == nil {
 		return r, r.wrongArity(args)
+	}
+	if r.clear != nil && len(args) == 3 && redisfmt.EqualFold(args[2], "CLEAR") {
+		r = r.clear
 	}
 	return r, nil
 }

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -26,6 +27,26 @@ func TestTableHasEveryRowOnce(t *testing.T) {
 	for i := 1; i < len(tableSorted); i++ {
 		if !byName(tableSorted[i-1], tableSorted[i]) {
 			t.Errorf("%s stands before %s", tableSorted[i-1].Name, tableSorted[i].Name)
+		}
+	}
+}
+
+// CONTAINER.HISTORY reads, and writes with CLEAR alone. Both count as the same command.
+func TestClearIsAWrite(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args  string
+		flags Flags
+		scope Scope
+	}{
+		{"container.history c", ReadOnly, ScopeNone},
+		{"container.history clear", ReadOnly, ScopeNone},
+		{"container.history c COUNT 1", ReadOnly, ScopeNone},
+		{"CONTAINER.HISTORY c Clear", Write, ScopeAll},
+	} {
+		r, err := resolve(strings.Fields(c.args))
+		if err != nil || r.Flags != c.flags || r.Scope != c.scope || r.number != table["container.history"].number || r.full != "container.history" {
+			t.Errorf("%s: %+v, %v", c.args, r, err)
 		}
 	}
 }

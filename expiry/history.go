@@ -104,6 +104,14 @@ func DefaultBy(history []HistoryEntry) (e HistoryEntry, earlier bool) {
 	return e, len(history) == MostHistory && e.What != Created && e.What != Restored
 }
 
+// Cleared returns what a history has to tell if nobody asks who changed the container before, and why: the policy of the last
+// entry, and since when its default has ruled. The history must not be empty. The causes of deaths that come are the same.
+func Cleared(history []HistoryEntry) HistoryEntry {
+	e, _ := DefaultBy(history)
+	last := &history[len(history)-1]
+	return HistoryEntry{At: e.At, What: e.What, Policy: last.Policy, Etag: last.Etag, Kills: -1}
+}
+
 // SetBy returns the entry that has set the policy of the last one. The history must not be empty.
 func SetBy(history []HistoryEntry) HistoryEntry {
 	at := len(history) - 1

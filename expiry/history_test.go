@@ -127,3 +127,25 @@ func TestDeathByMarks(t *testing.T) {
 		}
 	}
 }
+
+// TestCleared: the deaths of what lives when a history is cleared are as with the whole history.
+func TestCleared(t *testing.T) {
+	t.Parallel()
+	history := []HistoryEntry{
+		{At: 1000, What: Created, Policy: Policy{Default: 60}, Etag: 1, By: "ann", Kills: -1},
+		{At: 2000, What: Set, Policy: Policy{Default: 5, InheritDeadTo: -58_000, OwnDeadTo: 2000}, Etag: 2, By: "bob", Kills: 3},
+		{At: 9000, What: Held, Policy: Policy{Default: 5, InheritDeadTo: 4000, OwnDeadTo: 9000, Hold: "case"}, Etag: 3, By: "ann", Kills: -1, Reason: "case"},
+		{At: 9500, What: Released, Policy: Policy{Default: 5, InheritDeadTo: 4500, OwnDeadTo: 9500}, Etag: 4, By: "ann", Kills: -1, Reason: "case"},
+	}
+	want := HistoryEntry{At: 2000, What: Set, Policy: history[3].Policy, Etag: 4, Kills: -1}
+	if got := Cleared(history); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	for _, own := range []int64{Inherit, 9501, 20_000} {
+		at, cause, _ := Death(6000, own, history, 50_000)
+		is, by, policy := Death(6000, own, []HistoryEntry{want}, 50_000)
+		if is != at || by != cause || policy != 4 {
+			t.Errorf("%d: at %d, %s by %d, want %d, %s", own, is, by, policy, at, cause)
+		}
+	}
+}

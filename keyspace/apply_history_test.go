@@ -129,6 +129,8 @@ func (h *everything) change(tx *Tx) {
 			s.Name, s.Hidden, s.Log, s.Aside = h.name(), nil, nil, nil
 			tx.RestoreContainer(s)
 		}
+	case step < 96:
+		tx.ClearHistory(c)
 	}
 }
 

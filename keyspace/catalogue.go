@@ -389,6 +389,26 @@ func (tx *Tx) History(c *Container) (entries []expiry.HistoryEntry) {
 	return entries
 }
 
+// ClearHistory reduces the history of a container to [expiry.Cleared], in which no client and no reason is named. The etag
+// stays. While a change can be taken back, which needs the history, it does nothing and returns until when (ms). It needs
+// BeginAll.
+func (tx *Tx) ClearHistory(c *Container) (until int64) {
+	if list := tx.stack(c.name).Windows(tx.now); len(list) > 0 {
+		return list[len(list)-1].Until
+	}
+	entries := c.history.Load().Entries
+	cleared := expiry.Cleared(entries)
+	if len(entries) == 1 && entries[0] == cleared || tx.vetoes(c, nil) {
+		return 0
+	}
+	tx.writeCatalogue()
+	tx.buryBefore(c, c) // the causes of these deaths are in the history
+	tx.noteContainer(c)
+	tx.setEntries(c, []expiry.HistoryEntry{cleared})
+	tx.recordContainer(c)
+	return 0
+}
+
 // setHistory replaces the history of a container, which may be listed.
 func (cat *catalogue) setHistory(c *Container, h *record.History) {
 	if c.aside != nil || cat.ByName[c.name] == c {

@@ -11,6 +11,7 @@ import (
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/repair"
+	"mayfly/keyspace/storage"
 )
 
 // historyOf returns the etag and the history of a container.
@@ -228,5 +229,80 @@ func TestRestoredPolicyRevivesNothing(t *testing.T) {
 	o.kill()
 	if o.lives("c", "a") {
 		t.Error("a dead item lives again")
+	}
+}
+
+// TestClearHistory: the rule that is in force stays, with its etag and since when, and the deaths so far are logged as they
+// were. Nothing names clients and reasons, in files too. It waits for windows, and a hold vetoes it.
+func TestClearHistory(t *testing.T) {
+	t.Parallel()
+	o := open(t, byHand)
+	o.SetEraseWithin(eraseWithin)
+	o.undoWindow(10)
+	o.by("canary-1-", func(tx *Tx) { tx.CreateContainer("a", 60, expiry.Strict) })
+	o.setLog("a", anHour)
+	o.by("canary-2-", func(tx *Tx) { tx.SetPolicy(tx.Container("a"), 5, expiry.Strict) })
+	since := o.Now()
+	o.put("a", "dies", "{}", expiry.Inherit)
+	o.put("a", "stays", "{}", o.Now()+1<<40)
+	ruled, _ := o.historyOf("a")
+	clear := func() (until int64, veto error) {
+		t.Helper()
+		var tx Tx
+		o.BeginAll(&tx)
+		until, veto = tx.ClearHistory(tx.Container("a")), tx.Veto()
+		tx.Close()
+		return until, veto
+	}
+	if until, err := clear(); until != since+10_000 || err != nil {
+		t.Errorf("with a window until %d: %d, %v", since+10_000, until, err)
+	}
+	o.elapse(10_000)
+	o.by("canary-3-", func(tx *Tx) { tx.SetHold(tx.Container("a"), "canary-4-") })
+	if until, err := clear(); until != 0 || err == nil {
+		t.Errorf("on hold: %d, %v", until, err)
+	}
+	o.by("canary-5-", func(tx *Tx) { tx.Release(tx.Container("a"), 5, expiry.Strict, -1) })
+	etag, before := o.historyOf("a")
+	if err := o.Save(); err != nil {
+		t.Fatal(err)
+	}
+	var tx Tx
+	o.BeginAll(&tx)
+	tx.ClearHistory(tx.Container("a"))
+	tx.Rollback()
+	if is, entries := o.historyOf("a"); is != etag || !reflect.DeepEqual(entries, before) || len(o.logged("a")) != 0 {
+		t.Errorf("after a rollback: %+v", entries)
+	}
+	lsn := o.journal.Last()
+	for n := range 2 {
+		if until, err := clear(); until != 0 || err != nil {
+			t.Errorf("%d, %v", until, err)
+		}
+		last := before[len(before)-1]
+		want := []expiry.HistoryEntry{{At: since, What: expiry.Set, Policy: last.Policy, Etag: etag, Kills: -1}}
+		if is, entries := o.historyOf("a"); is != etag || !reflect.DeepEqual(entries, want) {
+			t.Errorf("etag %d, %+v, want %d, %+v", is, entries, etag, want)
+		}
+		if list := o.logged("a"); len(list) != 1 || list[0].Item != "dies" || list[0].At != since+5000 || list[0].Policy != ruled {
+			t.Errorf("%+v", list)
+		}
+		if at := o.journal.Last(); n > 0 && at != lsn {
+			t.Error("clearing again writes")
+		} else {
+			lsn = at
+		}
+	}
+	if !o.lives("a", "stays") {
+		t.Error("a living item is gone")
+	}
+	var c storage.Cadence
+	o.pass(&c, eraseWithin)
+	if left, copied := canaries(t, o.opt.FS, o.opt.Dir), canaries(t, o.opt.FS, o.backUp()); len(left)+len(copied) != 0 {
+		t.Errorf("the files hold %v, a backup %v", left, copied)
+	}
+	o.reopen()
+	if is, entries := o.historyOf("a"); is != etag || len(entries) != 1 || entries[0].By != "" {
+		t.Errorf("after opening again: %+v", entries)
 	}
 }
