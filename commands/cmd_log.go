@@ -169,6 +169,9 @@ func parseDocRevive(in *Input) (Run, error) {
 		var list []revival
 		seen := map[string]bool{}
 		for d := range docs {
+			if _, on := d.container.Log(); !on {
+				return Fail(errorf(errNoLog, d.container.Name()))
+			}
 			if d.found || seen[d.id] {
 				continue
 			}
