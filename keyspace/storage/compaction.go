@@ -6,8 +6,6 @@ import (
 	"sync/atomic"
 
 	"mayfly/keyspace/figures"
-	"mayfly/keyspace/liveness"
-	"mayfly/keyspace/scrub"
 	"mayfly/keyspace/store"
 )
 
@@ -84,11 +82,7 @@ func (e *Engine) CompactWasteful() {
 			}
 		}
 		before := s.Size()
-		read, err := e.CompactStore(s, e.compactionPacer(s, when))
-		if scrub.IsDamage(err) {
-			err = e.Scrub.Repair(read, err)
-		}
-		if err != nil {
+		if err := e.CompactStore(s, e.compactionPacer(s, when)); err != nil {
 			e.Options.Log.Error().Err(err).Str("file", s.Path()).Msg("compaction failed")
 			errs = append(errs, err)
 			continue
@@ -101,21 +95,14 @@ func (e *Engine) CompactWasteful() {
 	}
 }
 
-// CompactStore compacts a store. It returns the file that was read, of which an error may tell damage.
-func (e *Engine) CompactStore(s *store.Store, pacer *store.Pacer) (read *scrub.File, err error) {
+// CompactStore writes a store anew from memory, which leaves out what was overwritten and deleted.
+func (e *Engine) CompactStore(s *store.Store, pacer *store.Pacer) error {
 	e.Lock()
 	defer e.Unlock()
 	if e.dropped {
-		return nil, errDropped
+		return errDropped
 	}
-	read = e.Files.File(s.Path())
-	var live store.LivenessFilter
-	if i := slices.Index(e.items, s); i >= 0 {
-		live = e.Liveness(i)
-	}
-	err = s.Compact(live, pacer, e.Files.Announce(s))
-	e.noteBroken()
-	return read, errors.Join(err, e.Files.Settle(s))
+	return e.RewriteStore(s, pacer)
 }
 
 // compactionPacer returns the pacer of a store's compaction. It does not rest while compactions do not keep up with
@@ -129,13 +116,5 @@ func (e *Engine) compactionPacer(s *store.Store, when store.Compaction) *store.P
 	return store.NewPacer(pace, e.Options.Stop, func() bool {
 		late := e.wasteRule().Late(age(s.WasteSince(), e.Options.Now()))
 		return late || e.Journal.Size() >= 2*e.Journal.Limit()
-	})
-}
-
-// Liveness returns the filter for a compaction of a partition's store. The engine must be locked.
-func (e *Engine) Liveness(partition int) *liveness.Filter {
-	p := e.partitions[partition]
-	return liveness.New(liveness.Options{
-		Lock: p.Lock, Shard: p.Shard, Path: e.items[partition].Path(), Journal: e.Journal, Incomplete: e.checkpoint.captured != nil,
 	})
 }
