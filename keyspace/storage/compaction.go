@@ -66,7 +66,7 @@ func (e *Engine) CompactWasteful() {
 			return
 		default:
 		}
-		s := when.Next(e.Stores(), rest, all)
+		s := when.Next(e.Stores(), rest, all, nil)
 		if s == nil {
 			s = e.oldWaste(rest)
 		}
@@ -75,24 +75,31 @@ func (e *Engine) CompactWasteful() {
 		}
 		rest = slices.DeleteFunc(rest, func(other *store.Store) bool { return other == s })
 		if e.Due(e.Options.Now()-e.LastSave() >= checkpointInterval.Milliseconds()) { // else the journal grows during the compactions
-			if err := e.Save(); err != nil {
+			if err := e.save(); err != nil {
 				e.Options.Log.Error().Err(err).Msg("checkpoint failed between compactions; the other files stay as they were")
 				errs = append(errs, err)
 				break
 			}
 		}
-		before := s.Size()
-		if err := e.CompactStore(s, e.compactionPacer(s, when)); err != nil {
-			e.Options.Log.Error().Err(err).Str("file", s.Path()).Msg("compaction failed")
+		if err := e.compact(s, func() error { return e.CompactStore(s, e.compactionPacer(s, when)) }); err != nil {
 			errs = append(errs, err)
-			continue
 		}
-		state.done.Add(1)
-		e.Options.Log.Info().Str("file", s.Path()).Int64("before", before).Int64("after", s.Size()).Msg("compacted")
 	}
 	if len(rest) <= len(e.items) { // else none was tried
 		state.failed.Set(errors.Join(errs...))
 	}
+}
+
+// compact counts and logs a compaction of a store by rewrite.
+func (e *Engine) compact(s *store.Store, rewrite func() error) error {
+	before := s.Size()
+	if err := rewrite(); err != nil {
+		e.Options.Log.Error().Err(err).Str("file", s.Path()).Msg("compaction failed")
+		return err
+	}
+	e.compaction.done.Add(1)
+	e.Options.Log.Info().Str("file", s.Path()).Int64("before", before).Int64("after", s.Size()).Msg("compacted")
+	return nil
 }
 
 // CompactStore writes a store anew from memory, which leaves out what was overwritten and deleted.
@@ -106,7 +113,7 @@ func (e *Engine) CompactStore(s *store.Store, pacer *store.Pacer) error {
 }
 
 // compactionPacer returns the pacer of a store's compaction. It does not rest while compactions do not keep up with
-// the waste, or the waste endangers erase-within. Nor does it once the journal has twice the size at which a checkpoint is
+// the waste, or the waste endangers erase-within. Nor does it while somebody waits for a checkpoint, or once the journal has twice the size at which a checkpoint is
 // due: a compaction delays it.
 func (e *Engine) compactionPacer(s *store.Store, when store.Compaction) *store.Pacer {
 	pace := e.Options.Pace
@@ -115,6 +122,6 @@ func (e *Engine) compactionPacer(s *store.Store, when store.Compaction) *store.P
 	}
 	return store.NewPacer(pace, e.Options.Stop, func() bool {
 		late := e.wasteRule().Late(age(s.WasteSince(), e.Options.Now()))
-		return late || e.Journal.Size() >= 2*e.Journal.Limit()
+		return late || e.Journal.Size() >= 2*e.Journal.Limit() || e.checkpoint.asked.Load() || e.checkpoint.awaited.Load() > 0
 	})
 }

@@ -62,7 +62,7 @@ func (f scrubFolder) Repair(damaged *scrub.File) error {
 // is forced to disk before the file takes the place of the old one. Others are not written: a delete of theirs would
 // not reach the store.
 func (e *Engine) RewriteStore(s *store.Store, pacer *store.Pacer) error {
-	err := s.Rewrite(e.Files.Announce(s), func(set func(aof.Op)) error {
+	err := s.Rewrite(max(s.LSN(), uint64(e.checkpoint.lsn)), e.Files.Announce(s), func(set func(aof.Op)) error {
 		paced := func(o aof.Op) {
 			set(o)
 			pacer.Wrote(aof.SetSize(len(o.Key), len(o.Rec)+len(o.Body)))

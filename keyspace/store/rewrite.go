@@ -21,11 +21,11 @@ const TempSuffix = ".tmp"
 //  2. Seal the new file as a whole and force it to disk.
 //  3. Rename it to the name of the store, durably.
 //
-// The old file is not read, so it may be damaged. If announce is not nil, it is called before the rename with the mark and
+// lsn is that of the new file: all changes up to it are in there. The old file is not read, so it may be damaged. If announce is not nil, it is called before the rename with the mark and
 // the size of the new file. Its error keeps the old file.
 //
 // A failure before the rename leaves the file as it was. One after it breaks the store: either file may be on disk.
-func (s *Store) Rewrite(announce func(mark uint32, end int64) error, fill func(set func(aof.Op)) error) error {
+func (s *Store) Rewrite(lsn uint64, announce func(mark uint32, end int64) error, fill func(set func(aof.Op)) error) error {
 	if s.broken != nil {
 		return s.broken
 	}
@@ -33,7 +33,7 @@ func (s *Store) Rewrite(announce func(mark uint32, end int64) error, fill func(s
 		return err
 	}
 	path, tmp := s.Path(), s.Path()+TempSuffix
-	f, last, err := s.write(tmp, fill)
+	f, last, err := s.write(tmp, lsn, fill)
 	if err == nil && announce != nil {
 		err = announce(last.Mark, last.At+aof.SealSize)
 	}
@@ -54,7 +54,7 @@ func (s *Store) Rewrite(announce func(mark uint32, end int64) error, fill func(s
 }
 
 // write makes a file of what fill sets, sealed and on disk.
-func (s *Store) write(path string, fill func(set func(aof.Op)) error) (f vfs.File, last aof.Seal, err error) {
+func (s *Store) write(path string, lsn uint64, fill func(set func(aof.Op)) error) (f vfs.File, last aof.Seal, err error) {
 	if f, err = vfs.CreateNew(s.fs, path); err != nil {
 		return nil, last, err
 	}
@@ -68,7 +68,7 @@ func (s *Store) write(path string, fill func(set func(aof.Op)) error) (f vfs.Fil
 	if err := errors.Join(failed, err); err != nil {
 		return f, last, err
 	}
-	last, err = to.finish(s.lsn)
+	last, err = to.finish(lsn)
 	return f, last, err
 }
 
@@ -78,7 +78,7 @@ func (s *Store) replace(f vfs.File, last aof.Seal) {
 	s.sealed = last.At + aof.SealSize
 	s.onDisk = s.sealed
 	s.file = aof.NewFile(s.fs, f, s.file.Path(), s.sealed)
-	s.mark, s.sum, s.synced = last.Mark, 0, true
+	s.mark, s.lsn, s.sum, s.synced = last.Mark, last.LSN, 0, true
 	s.bytes.Store(s.sealed)
 	s.live.Store(last.At)
 	s.waste.Store(0)

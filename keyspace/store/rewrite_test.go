@@ -53,7 +53,7 @@ func contents(t *testing.T, s *Store) map[string]string {
 
 // compact writes a store anew with its live items.
 func compact(s *Store) error {
-	return s.Rewrite(nil, func(set func(aof.Op)) error {
+	return s.Rewrite(s.lsn, nil, func(set func(aof.Op)) error {
 		return s.load(func(key, rec string) error { set(aof.Op{Key: key, Rec: rec}); return nil })
 	})
 }

@@ -249,9 +249,6 @@ func (s *Store) AddLive(bytes int64) { s.live.Add(bytes) }
 // Waste returns the bytes that a compaction saves.
 func (s *Store) Waste() int64 { return s.Size() - s.Live() - aof.SealSize }
 
-// wasteShare returns the waste as a share of the live bytes.
-func (s *Store) wasteShare() float64 { return float64(s.Waste()) / float64(max(s.Live(), 1)) }
-
 // Sizes returns the bytes of stores: those of live items, and all.
 func Sizes(stores []*Store) (live, size int64) {
 	for _, s := range stores {
