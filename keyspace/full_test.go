@@ -122,7 +122,7 @@ func TestNoWindowOnAFullDisk(t *testing.T) {
 				t.Errorf("asked for a window %v: %v", asked, err)
 			}
 		})
-		disk.GiveBack()
+		disk.Limit(0)
 		o.stop()
 	}
 }

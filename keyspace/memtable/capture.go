@@ -16,8 +16,15 @@ func (t *Table) MarkDirty(h Handle, e *Entry) {
 	}
 }
 
-// BeginCapture begins a capture of what is dirty now. The one before must have ended.
-func (s *Shard) BeginCapture() { s.captured, s.dirty, s.overwrites = s.dirty, nil, false }
+// BeginCapture begins a capture of what is dirty now, and returns about how many changes that is. The one before must have
+// ended.
+func (s *Shard) BeginCapture() (n int) {
+	s.captured, s.dirty, s.overwrites = s.dirty, nil, false
+	for _, t := range s.captured {
+		n += len(t.dirty)
+	}
+	return n + len(s.deleted)
+}
 
 // Overwrites reports whether MarkStored was called, since the last BeginCapture, for an item that the store had before.
 func (s *Shard) Overwrites() bool { return s.overwrites }
