@@ -1,7 +1,6 @@
 package keyspace
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -13,7 +12,6 @@ import (
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
-	"mayfly/keyspace/store"
 	"mayfly/test/drill"
 )
 
@@ -96,44 +94,23 @@ func (h *history) checkpoint(beside func()) {
 	}
 }
 
-// compact compacts a store and calls beside between its items.
+// compact compacts a store and calls beside between the pieces of its items.
 func (h *history) compact(beside func()) {
 	h.t.Helper()
 	h.o.storage.Lock()
 	defer h.o.storage.Unlock()
-	p := h.o.partitions[h.r.IntN(2)]
-	err := h.o.storage.Store(p.Number).Compact(interrupted{h.o.storage.Liveness(p.Number), beside}, nil, h.o.storage.Files.Announce(h.o.storage.Store(p.Number)))
-	if err := errors.Join(err, h.o.storage.Files.Settle(h.o.storage.Store(p.Number))); err != nil {
+	h.beside = beside
+	defer func() { h.beside = func() {} }()
+	if err := h.o.storage.RewriteStore(h.o.storage.Store(h.r.IntN(2)), nil); err != nil {
 		h.t.Fatal(err)
 	}
-}
-
-// interrupted calls beside between any two items of a compaction.
-type interrupted struct {
-	store.LivenessFilter
-	beside func()
-}
-
-func (p interrupted) Mark(sets []store.Candidate) error {
-	for i := range sets {
-		p.beside()
-		if err := p.LivenessFilter.Mark(sets[i : i+1]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (p interrupted) Settle() error {
-	p.beside()
-	return p.LivenessFilter.Settle()
 }
 
 // checkWaste checks that a compaction of all stores leaves only the items in memory.
 func (h *history) checkWaste() {
 	h.t.Helper()
 	for _, p := range h.o.partitions {
-		if _, err := h.o.storage.CompactStore(h.o.storage.Store(p.Number), nil); err != nil {
+		if err := h.o.storage.CompactStore(h.o.storage.Store(p.Number), nil); err != nil {
 			h.t.Fatal(err)
 		}
 		if size := h.o.storage.Store(p.Number).Size(); size != p.Shard.LiveBytes()+aof.SealSize {

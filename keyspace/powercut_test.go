@@ -197,10 +197,10 @@ func (d *powerDrill) disturb(r *rand.Rand) {
 			}
 		case 2: // not right after a checkpoint: of some items the journal alone knows what they are
 			stores := d.ks.storage.Stores()
-			_, err = d.ks.storage.CompactStore(stores[r.IntN(len(stores))], nil)
+			err = d.ks.storage.CompactStore(stores[r.IntN(len(stores))], nil)
 		case 7: // as if it were damaged
 			d.ks.storage.Lock()
-			err = d.ks.storage.RewriteStore(d.ks.storage.Stores()[r.IntN(4)])
+			err = d.ks.storage.RewriteStore(d.ks.storage.Stores()[r.IntN(4)], nil)
 			d.ks.storage.Unlock()
 		case 6:
 			d.ks.PurgeOnce()

@@ -175,7 +175,7 @@ func (d *nodeDrill) disturb(leader *node, r *rand.Rand) {
 		}
 	case 2:
 		n.storage.Lock()
-		err = n.storage.RewriteStore(n.storage.Stores()[r.IntN(4)])
+		err = n.storage.RewriteStore(n.storage.Stores()[r.IntN(4)], nil)
 		n.storage.Unlock()
 	case 3:
 		err = n.journal.Sync()

@@ -88,7 +88,7 @@ func (o *opened) save() {
 func (o *opened) compactAll() {
 	o.t.Helper()
 	for _, p := range o.partitions {
-		if _, err := o.storage.CompactStore(o.storage.Store(p.Number), nil); err != nil {
+		if err := o.storage.CompactStore(o.storage.Store(p.Number), nil); err != nil {
 			o.t.Fatal(err)
 		}
 	}

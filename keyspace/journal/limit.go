@@ -4,11 +4,11 @@ package journal
 // are overwritten or die before the next checkpoint never reach the stores, so a large journal saves work. But the next
 // start has to read it, and at the end of a checkpoint the stores hold the same bytes again. So there is an upper bound.
 const (
-	limitShare = 6 // one part in this many
+	limitShare = 2 // one part in this many
 
 	// MinLimit is the least limit in bytes.
 	MinLimit = 8 << 20
-	maxLimit = 64 << 20
+	maxLimit = 256 << 20
 )
 
 // LimitFor returns the size of the journal at which a checkpoint is due if the stores have this many live bytes; least is

@@ -16,8 +16,15 @@ func (t *Table) MarkDirty(h Handle, e *Entry) {
 	}
 }
 
-// BeginCapture begins a capture of what is dirty now. The one before must have ended.
-func (s *Shard) BeginCapture() { s.captured, s.dirty, s.overwrites = s.dirty, nil, false }
+// BeginCapture begins a capture of what is dirty now, and returns about how many changes that is. The one before must have
+// ended.
+func (s *Shard) BeginCapture() (n int) {
+	s.captured, s.dirty, s.overwrites = s.dirty, nil, false
+	for _, t := range s.captured {
+		n += len(t.dirty)
+	}
+	return n + len(s.deleted)
+}
 
 // Overwrites reports whether MarkStored was called, since the last BeginCapture, for an item that the store had before.
 func (s *Shard) Overwrites() bool { return s.overwrites }
@@ -80,44 +87,4 @@ func (t *Table) EachStored(cursor, n int, visit func(key, rec, body string)) (ne
 		left -= 1 + len(entries)
 	}
 	return next, next < len(t.slab.blocks)
-}
-
-// FindUnseen looks for an item that the store has in its present state and that is not in seen. It looks at some
-// entries from a cursor on (0 begins) and returns the key, empty if it found none. more reports whether to go on
-// with next.
-func (t *Table) FindUnseen(seen *HandleSet, cursor int) (key string, next int, more bool) {
-	const most = 8 // blocks
-	if t.detached {
-		return "", cursor, false
-	}
-	for next = cursor; next < len(t.slab.blocks) && next < cursor+most; next++ {
-		entries := t.slab.blocks[next].entries
-		for i := range entries {
-			e := &entries[i]
-			if e.has(present) && e.has(stored) && !e.has(dirty) && !seen.has(Handle(next)<<entryBits|Handle(i)) {
-				return t.Key(e), next, true
-			}
-		}
-	}
-	return "", next, next < len(t.slab.blocks)
-}
-
-// HandleSet is a set of handles of one table. The zero value and nil are empty.
-type HandleSet struct{ bits []uint64 }
-
-func (s *HandleSet) has(h Handle) bool {
-	at := int(h >> 6)
-	return s != nil && at < len(s.bits) && s.bits[at]>>(h&63)&1 == 1
-}
-
-// Add adds a handle and reports whether it is new.
-func (s *HandleSet) Add(h Handle) bool {
-	if s.has(h) {
-		return false
-	}
-	if at := int(h >> 6); at >= len(s.bits) {
-		s.bits = append(s.bits, make([]uint64, at+1-len(s.bits))...)
-	}
-	s.bits[h>>6] |= 1 << (h & 63)
-	return true
 }

@@ -25,8 +25,8 @@
 // # What the store has to learn
 //
 // Inserted and replaced entries are dirty. [Shard.BeginCapture] and [Shard.Capture] return what a checkpoint has to
-// write, in pieces. Items removed before the store has them never reach it. [Table.Matches] and [Table.FindUnseen]
-// tell a compaction which sets in a store's file are live.
+// write, in pieces. Items removed before the store has them never reach it. [Table.EachStored] returns
+// what a store has that is written anew.
 //
 // # Rollback
 //

@@ -470,28 +470,6 @@ func (t *Table) restoreFields(e, was *Entry) {
 	e.next, e.pos, e.queuePos = next, pos, queuePos
 }
 
-// Matches returns the handle of an id's entry and reports whether a record is that of the entry. Versions are
-// unique, so the record's header decides.
-//
-// If the store may not have the last state, a record with the body of a large item matches too: the journal may have
-// only the headers since. The store has it in its last state unless the entry is dirty or incomplete is true. Then several
-// is true: other records of the store may match, and the last of them counts.
-func (t *Table) Matches(id string, rec []byte, incomplete bool) (h Handle, matches, several bool) {
-	h, e := t.Lookup(id)
-	if e == nil {
-		return 0, false, false
-	}
-	if e.split() && (incomplete || e.has(dirty)) {
-		it, err := record.DecodeHeader(record.View(rec))
-		return h, err == nil && len(it.Body) == int(e.recSize)-int(e.bodyAt) && t.tailOf(e).base <= it.Version && it.Version <= e.version, true
-	}
-	if int(e.recSize) != len(rec) {
-		return 0, false, false
-	}
-	_, is, _ := t.KeyAndRecord(e)
-	return h, is[:e.bodyAt] == string(rec[:e.bodyAt]), false
-}
-
 // Descend visits the entries below a sequence number of the insertion order, newest first, until visit returns
 // false. Below 0 means all. Sequence numbers are at least 1 and never reused.
 func (t *Table) Descend(below uint64, visit func(seq uint64, e *Entry) (more bool)) {

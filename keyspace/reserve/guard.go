@@ -186,13 +186,18 @@ func (g *Guard) FreeingErr() error {
 	return nil
 }
 
-// Bound bounds the size of the journal at which a checkpoint is due: the checkpoint must fit into the reserve.
-func (g *Guard) Bound(limit int64) int64 {
+// Bound bounds the size of the journal at which a checkpoint is due: while the disk has little free room, in bytes, the
+// checkpoint must fit into the reserve.
+func (g *Guard) Bound(limit, free int64) int64 {
 	if size := g.Size(); size > 0 {
-		return min(limit, size/journalShare)
+		return min(limit, max(size/journalShare, free/freeShare))
 	}
 	return limit
 }
+
+// freeShare is how much more room there is at least than the journal takes before a checkpoint, if that would not fit into
+// the reserve.
+const freeShare = 8
 
 // Size returns the size in bytes of the filled reserve, 0 if there is none.
 func (g *Guard) Size() int64 { return g.reserve.Size() }

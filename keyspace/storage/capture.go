@@ -19,29 +19,30 @@ func (e *Engine) Captured(partition int) int {
 // the store. Each piece is the state of one moment.
 func (e *Engine) capturePartition(p Partition) (ops []aof.Op, live int64) {
 	p.Lock.Lock()
-	p.Shard.BeginCapture()
+	ops = make([]aof.Op, 0, p.Shard.BeginCapture())
 	live = p.Shard.LiveBytes()
 	p.Lock.Unlock()
-	sets := make([]aof.Op, 0, e.Options.Piece)
 	for more := true; more; {
-		var deleted []string
-		deleted, sets, more = p.capturePiece(sets[:0], e.Options.Piece)
-		ops = slices.Grow(ops, len(deleted)+len(sets))
-		for _, key := range deleted {
-			ops = append(ops, aof.Op{Key: key, Del: true})
-		}
-		ops = append(ops, sets...)
+		ops, more = p.capturePiece(ops, e.Options.Piece)
 		e.Options.Between()
 	}
 	return ops, live
 }
 
-// capturePiece returns the deletes and appends the sets of some items.
-func (p Partition) capturePiece(sets []aof.Op, n int) (deleted []string, _ []aof.Op, more bool) {
+// capturePiece appends the deletes and then the sets of some items.
+func (p Partition) capturePiece(ops []aof.Op, n int) (_ []aof.Op, more bool) {
 	p.Lock.Lock()
 	defer p.Lock.Unlock()
-	deleted, more = p.Shard.Capture(n, func(key, rec, body string) { sets = append(sets, aof.Op{Key: key, Rec: rec, Body: body}) })
-	return deleted, sets, more
+	before := len(ops)
+	deleted, more := p.Shard.Capture(n, func(key, rec, body string) { ops = append(ops, aof.Op{Key: key, Rec: rec, Body: body}) })
+	if len(deleted) > 0 {
+		deletes := make([]aof.Op, len(deleted))
+		for i, key := range deleted {
+			deletes[i] = aof.Op{Key: key, Del: true}
+		}
+		ops = slices.Insert(ops, before, deletes...)
+	}
+	return ops, more
 }
 
 // captureDropped appends the deletes of all stored items of a table whose container is dropped.

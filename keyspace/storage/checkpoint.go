@@ -2,6 +2,7 @@ package storage
 
 import (
 	"cmp"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -24,6 +25,8 @@ type checkpointState struct {
 	last   atomic.Int64 // ms; the end of the last one
 	failed figures.LastError
 	asked  atomic.Bool // SaveInBackground waits for one
+
+	awaited atomic.Int64 // those who wait for the end of one
 
 	// The engine's lock protects what follows: changes that are captured from the partitions but not confirmed in their
 	// stores. A failed checkpoint leaves them to the next.
@@ -70,6 +73,7 @@ func (e *Engine) Run() {
 func (e *Engine) Second(c *Cadence) {
 	c.waited += time.Second
 	e.Disk.Refill()
+	e.LimitJournal() // others may fill the disk
 	e.Options.Tick()
 	e.watchWaste()
 	e.saveIfDue(c, false)
@@ -83,7 +87,7 @@ func (e *Engine) saveIfDue(c *Cadence, woken bool) {
 		return
 	}
 	*c = Cadence{}
-	err := e.Save()
+	err := e.save()
 	if asked {
 		e.checkpoint.asked.Store(false)
 	}
@@ -109,10 +113,14 @@ func (e *Engine) Due(waitedEnough bool) bool {
 	return waitedEnough && (!e.Journal.Idle() || e.deletes()) || size >= e.Journal.Limit()
 }
 
-// LimitJournal sets the size of the journal at which a checkpoint is due, by the size of the stores.
+// LimitJournal sets the size of the journal at which a checkpoint is due, by the size of the stores and the room on the disk.
 func (e *Engine) LimitJournal() {
 	live, _ := store.Sizes(e.Stores())
-	e.Journal.SetLimit(e.Disk.Bound(journal.LimitFor(live, e.Options.Least)))
+	free, _, err := e.Options.FS.Room(e.Options.Dir)
+	if err != nil {
+		free = 0
+	}
+	e.Journal.SetLimit(e.Disk.Bound(journal.LimitFor(live, e.Options.Least), free))
 }
 
 // Wake asks for a checkpoint soon. Locks may be held.
@@ -131,6 +139,13 @@ func (e *Engine) Wake() { signal(e.wake) }
 //
 // After a failure the journals stay, and the next checkpoint does the rest.
 func (e *Engine) Save() error {
+	e.checkpoint.awaited.Add(1)
+	defer e.checkpoint.awaited.Add(-1)
+	return e.save()
+}
+
+// save is Save for a checkpoint in the background, which rests while nobody waits for it.
+func (e *Engine) save() error {
 	e.Lock()
 	defer e.Unlock()
 	return e.saveMakingRoom()
@@ -211,6 +226,31 @@ func (e *Engine) capture(generation uint64) {
 	e.captureWaste(records, now)
 }
 
+// rewriteWasteful writes those stores anew from memory that a compaction would follow next: what is captured need not be
+// appended to them first. One that fails keeps its captured changes.
+func (e *Engine) rewriteWasteful() {
+	if e.Disk.Full() {
+		return
+	}
+	f, when := &e.checkpoint, *e.compaction.when.Load()
+	more := make(map[*store.Store]int64, len(e.items))
+	for i, s := range e.items {
+		more[s] = bytesOf(f.captured[i])
+	}
+	rest := slices.Clone(e.items)
+	for {
+		s := when.Next(e.Stores(), rest, false, func(s *store.Store) int64 { return more[s] })
+		if s == nil {
+			return
+		}
+		rest = slices.DeleteFunc(rest, func(other *store.Store) bool { return other == s })
+		if e.compact(s, func() error { return e.RewriteStore(s, e.compactionPacer(s, when)) }) == nil {
+			i := slices.Index(e.items, s)
+			f.captured[i], f.waste[i], more[s] = nil, 0, 0
+		}
+	}
+}
+
 // applyCaptured applies the captured changes to the stores and syncs them: it writes one while others are forced
 // to disk. It returns the first error, after it has tried all stores.
 func (e *Engine) applyCaptured() error {
@@ -224,6 +264,7 @@ func (e *Engine) applyCaptured() error {
 	e.catalogue.AddLive(f.records.Count(f.catalogue))
 	f.catalogue = nil // confirmed: not written again if a partition fails
 	noteWaste(e.catalogue, &f.catalogueWaste)
+	e.rewriteWasteful()
 	apply := func(i int) error { return e.items[i].Apply(f.captured[i]) }
 	force := func(i int) error {
 		err := e.items[i].Sync(uint64(f.lsn))

@@ -6,8 +6,6 @@ import (
 	"sync/atomic"
 
 	"mayfly/keyspace/figures"
-	"mayfly/keyspace/liveness"
-	"mayfly/keyspace/scrub"
 	"mayfly/keyspace/store"
 )
 
@@ -68,7 +66,7 @@ func (e *Engine) CompactWasteful() {
 			return
 		default:
 		}
-		s := when.Next(e.Stores(), rest, all)
+		s := when.Next(e.Stores(), rest, all, nil)
 		if s == nil {
 			s = e.oldWaste(rest)
 		}
@@ -77,49 +75,45 @@ func (e *Engine) CompactWasteful() {
 		}
 		rest = slices.DeleteFunc(rest, func(other *store.Store) bool { return other == s })
 		if e.Due(e.Options.Now()-e.LastSave() >= checkpointInterval.Milliseconds()) { // else the journal grows during the compactions
-			if err := e.Save(); err != nil {
+			if err := e.save(); err != nil {
 				e.Options.Log.Error().Err(err).Msg("checkpoint failed between compactions; the other files stay as they were")
 				errs = append(errs, err)
 				break
 			}
 		}
-		before := s.Size()
-		read, err := e.CompactStore(s, e.compactionPacer(s, when))
-		if scrub.IsDamage(err) {
-			err = e.Scrub.Repair(read, err)
-		}
-		if err != nil {
-			e.Options.Log.Error().Err(err).Str("file", s.Path()).Msg("compaction failed")
+		if err := e.compact(s, func() error { return e.CompactStore(s, e.compactionPacer(s, when)) }); err != nil {
 			errs = append(errs, err)
-			continue
 		}
-		state.done.Add(1)
-		e.Options.Log.Info().Str("file", s.Path()).Int64("before", before).Int64("after", s.Size()).Msg("compacted")
 	}
 	if len(rest) <= len(e.items) { // else none was tried
 		state.failed.Set(errors.Join(errs...))
 	}
 }
 
-// CompactStore compacts a store. It returns the file that was read, of which an error may tell damage.
-func (e *Engine) CompactStore(s *store.Store, pacer *store.Pacer) (read *scrub.File, err error) {
+// compact counts and logs a compaction of a store by rewrite.
+func (e *Engine) compact(s *store.Store, rewrite func() error) error {
+	before := s.Size()
+	if err := rewrite(); err != nil {
+		e.Options.Log.Error().Err(err).Str("file", s.Path()).Msg("compaction failed")
+		return err
+	}
+	e.compaction.done.Add(1)
+	e.Options.Log.Info().Str("file", s.Path()).Int64("before", before).Int64("after", s.Size()).Msg("compacted")
+	return nil
+}
+
+// CompactStore writes a store anew from memory, which leaves out what was overwritten and deleted.
+func (e *Engine) CompactStore(s *store.Store, pacer *store.Pacer) error {
 	e.Lock()
 	defer e.Unlock()
 	if e.dropped {
-		return nil, errDropped
+		return errDropped
 	}
-	read = e.Files.File(s.Path())
-	var live store.LivenessFilter
-	if i := slices.Index(e.items, s); i >= 0 {
-		live = e.Liveness(i)
-	}
-	err = s.Compact(live, pacer, e.Files.Announce(s))
-	e.noteBroken()
-	return read, errors.Join(err, e.Files.Settle(s))
+	return e.RewriteStore(s, pacer)
 }
 
 // compactionPacer returns the pacer of a store's compaction. It does not rest while compactions do not keep up with
-// the waste, or the waste endangers erase-within. Nor does it once the journal has twice the size at which a checkpoint is
+// the waste, or the waste endangers erase-within. Nor does it while somebody waits for a checkpoint, or once the journal has twice the size at which a checkpoint is
 // due: a compaction delays it.
 func (e *Engine) compactionPacer(s *store.Store, when store.Compaction) *store.Pacer {
 	pace := e.Options.Pace
@@ -128,14 +122,6 @@ func (e *Engine) compactionPacer(s *store.Store, when store.Compaction) *store.P
 	}
 	return store.NewPacer(pace, e.Options.Stop, func() bool {
 		late := e.wasteRule().Late(age(s.WasteSince(), e.Options.Now()))
-		return late || e.Journal.Size() >= 2*e.Journal.Limit()
-	})
-}
-
-// Liveness returns the filter for a compaction of a partition's store. The engine must be locked.
-func (e *Engine) Liveness(partition int) *liveness.Filter {
-	p := e.partitions[partition]
-	return liveness.New(liveness.Options{
-		Lock: p.Lock, Shard: p.Shard, Path: e.items[partition].Path(), Journal: e.Journal, Incomplete: e.checkpoint.captured != nil,
+		return late || e.Journal.Size() >= 2*e.Journal.Limit() || e.checkpoint.asked.Load() || e.checkpoint.awaited.Load() > 0
 	})
 }

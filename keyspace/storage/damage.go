@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"mayfly/keyspace/aof"
+	"mayfly/keyspace/record"
 	"mayfly/keyspace/scrub"
 	"mayfly/keyspace/store"
 )
@@ -51,20 +52,25 @@ func (f scrubFolder) Repair(damaged *scrub.File) error {
 		return e.saveMakingRoom()
 	}
 	i := slices.IndexFunc(e.Stores(), func(s *store.Store) bool { return s.Path() == damaged.Path })
-	return e.RewriteStore(e.Stores()[i])
+	return e.RewriteStore(e.Stores()[i], nil)
 }
 
-// RewriteStore writes a store anew from memory. The engine must be locked.
+// RewriteStore writes a store anew from memory, without waste and whatever has become of the old file. The engine must be
+// locked.
 //
 // The new file has the present state of the items that are marked as stored. Later changes are in the journal, which
-// is forced to disk before the file takes the place of the damaged one. Others are not written: a delete of theirs would
+// is forced to disk before the file takes the place of the old one. Others are not written: a delete of theirs would
 // not reach the store.
-func (e *Engine) RewriteStore(s *store.Store) error {
-	err := s.Rewrite(e.Files.Announce(s), func(set func(aof.Op)) error {
+func (e *Engine) RewriteStore(s *store.Store, pacer *store.Pacer) error {
+	err := s.Rewrite(max(s.LSN(), uint64(e.checkpoint.lsn)), e.Files.Announce(s), func(set func(aof.Op)) error {
+		paced := func(o aof.Op) {
+			set(o)
+			pacer.Wrote(aof.SetSize(len(o.Key), len(o.Rec)+len(o.Body)))
+		}
 		if i := slices.Index(e.items, s); i >= 0 {
-			e.eachStored(e.partitions[i], set)
+			e.eachStored(e.partitions[i], paced)
 		} else {
-			e.eachRecord(set)
+			e.eachRecord(paced)
 		}
 		return errors.Join(e.Journal.CommitAll(), e.Journal.Sync())
 	})
@@ -74,10 +80,15 @@ func (e *Engine) RewriteStore(s *store.Store) error {
 
 // eachRecord visits the records of the catalogue, and counts them as those in its store. The engine must be locked.
 func (e *Engine) eachRecord(visit func(aof.Op)) {
-	clear(e.checkpoint.records)
-	for _, o := range e.memory.Records() {
+	f := &e.checkpoint
+	records := e.memory.Records()
+	if f.records[record.WasteKey] > 0 {
+		records = append(records, wasteOp(f.moments, e.Options.Now()))
+	}
+	clear(f.records)
+	for _, o := range records {
 		if !o.Del { // else it was dropped meanwhile
-			e.checkpoint.records.Count([]aof.Op{o})
+			f.records.Count([]aof.Op{o})
 			visit(o)
 		}
 	}

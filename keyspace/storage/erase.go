@@ -154,8 +154,13 @@ func (e *Engine) captureWaste(records []aof.Op, now int64) {
 	}
 	if !maps.Equal(moments, f.moments) {
 		f.moments = moments
-		f.catalogue = append(f.catalogue, aof.Op{Key: record.WasteKey, Rec: string(moments.Append(nil, now))})
+		f.catalogue = append(f.catalogue, wasteOp(moments, now))
 	}
+}
+
+// wasteOp returns the record of the moments.
+func wasteOp(moments waste.Moments, now int64) aof.Op {
+	return aof.Op{Key: record.WasteKey, Rec: string(moments.Append(nil, now))}
 }
 
 // noteWaste notes the waste that a store has got with what was captured.

@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"errors"
 	"fmt"
 	"syscall"
 
@@ -29,9 +28,7 @@ func (e *Engine) applyInLittleRoom(i int) (err error) {
 	p.Lock.Lock()
 	s.SetLive(p.Shard.LiveBytes()) // less than when they were captured if items have gone since: a compaction leaves those out
 	p.Lock.Unlock()
-	f.captured[i], err = s.ApplyInLittleRoom(f.captured[i], func() error {
-		return errors.Join(s.Compact(e.Liveness(i), nil, e.Files.Announce(s)), e.Files.Settle(s))
-	})
+	f.captured[i], err = s.ApplyInLittleRoom(f.captured[i], func() error { return e.RewriteStore(s, nil) })
 	return err
 }
 

@@ -17,16 +17,21 @@ var DefaultCompaction = Compaction{Percentage: 100, MinSize: 64 << 20}
 var CompactionWhenFull = Compaction{Percentage: 10, MinSize: 256 << 10}
 
 // Next returns the candidate to compact now, nil for none: the one with the largest share of waste. With all, every
-// store with waste qualifies.
+// store with waste qualifies. more, which may be nil, is how many bytes are about to be appended to a store, whose live size
+// counts them already.
 //
 // A single store may have waste up to the percentage, all together half of that. Otherwise stores whose waste grows
 // alike would all reach their largest size at the same time. This way they are compacted in turn, at the same cost:
 // when one reaches the percentage, the others are spread evenly below it.
-func (when Compaction) Next(stores, candidates []*Store, all bool) *Store {
+func (when Compaction) Next(stores, candidates []*Store, all bool, more func(*Store) int64) *Store {
+	if more == nil {
+		more = func(*Store) int64 { return 0 }
+	}
+	share := func(s *Store) float64 { return float64(s.Waste()+more(s)) / float64(max(s.Live(), 1)) }
 	var worst *Store
 	least := when.MinSize / int64(max(len(stores)-1, 1)) // but for the catalogue's
 	for _, s := range candidates {
-		if s.Waste() > aof.SealSize && (all || s.Size() >= least) && (worst == nil || s.wasteShare() > worst.wasteShare()) {
+		if s.Waste()+more(s) > aof.SealSize && (all || s.Size()+more(s) >= least) && (worst == nil || share(s) > share(worst)) {
 			worst = s
 		}
 	}
@@ -34,9 +39,12 @@ func (when Compaction) Next(stores, candidates []*Store, all bool) *Store {
 		return worst
 	}
 	live, size := Sizes(stores)
+	for _, s := range stores {
+		size += more(s)
+	}
 	allowed := float64(when.Percentage) / 100
-	tooMuch := size >= when.MinSize && float64(size-live) > float64(live)*allowed/2 && worst.wasteShare() > allowed/2
-	if allowed > 0 && (tooMuch || worst.wasteShare() > allowed) {
+	tooMuch := size >= when.MinSize && float64(size-live) > float64(live)*allowed/2 && share(worst) > allowed/2
+	if allowed > 0 && (tooMuch || share(worst) > allowed) {
 		return worst
 	}
 	return nil

@@ -109,7 +109,7 @@ func TestWasteSince(t *testing.T) {
 	if got := WithOldestWaste(both[:1], 20); got != s {
 		t.Error("the first to be noted does not count")
 	}
-	if err := errors.Join(other.Compact(nil, nil, nil), s.Rewrite(nil, func(func(aof.Op)) error { return nil })); err != nil {
+	if err := errors.Join(compact(other), s.Rewrite(0, nil, func(func(aof.Op)) error { return nil })); err != nil {
 		t.Fatal(err)
 	}
 	if s.WasteSince() != 0 || other.WasteSince() != 0 {

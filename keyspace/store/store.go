@@ -166,16 +166,6 @@ func (s *Store) append(commands []byte) error {
 	return nil
 }
 
-// scan reads the whole file. Confirmed changes must be in it: a start would cut off an end that looks as if it had
-// never been written, but this process has confirmed it.
-func (s *Store) scan(v aof.Visitor) error {
-	_, end, err := aof.Scan(s.file, s.Path(), s.bytes.Load(), aof.Store, v)
-	if err == nil && end != s.sealed {
-		err = &aof.DamageError{File: s.Path(), From: end, To: s.sealed, Reason: "confirmed changes are missing"}
-	}
-	return err
-}
-
 // Sync forces the applied changes to disk and confirms them with a seal: all changes up to lsn are in the store.
 // The seal is written once its range is on disk, so a readable seal proves that its range was written.
 func (s *Store) Sync(lsn uint64) error {
@@ -258,9 +248,6 @@ func (s *Store) AddLive(bytes int64) { s.live.Add(bytes) }
 
 // Waste returns the bytes that a compaction saves.
 func (s *Store) Waste() int64 { return s.Size() - s.Live() - aof.SealSize }
-
-// wasteShare returns the waste as a share of the live bytes.
-func (s *Store) wasteShare() float64 { return float64(s.Waste()) / float64(max(s.Live(), 1)) }
 
 // Sizes returns the bytes of stores: those of live items, and all.
 func Sizes(stores []*Store) (live, size int64) {

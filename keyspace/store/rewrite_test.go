@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -52,6 +51,13 @@ func contents(t *testing.T, s *Store) map[string]string {
 	return found
 }
 
+// compact writes a store anew with its live items.
+func compact(s *Store) error {
+	return s.Rewrite(s.lsn, nil, func(set func(aof.Op)) error {
+		return s.load(func(key, rec string) error { set(aof.Op{Key: key, Rec: rec}); return nil })
+	})
+}
+
 // reopenedContents opens a store as the next process does. It closes nothing.
 func reopenedContents(t *testing.T, disk vfs.FS) map[string]string {
 	t.Helper()
@@ -75,7 +81,7 @@ func TestCompactKeepsLiveItems(t *testing.T) {
 	s, live := wastefulStore(t, disk)
 	before := s.Size()
 	for range 2 { // the second finds nothing to do and does no harm
-		if err := s.Compact(nil, nil, nil); err != nil {
+		if err := compact(s); err != nil {
 			t.Fatal(err)
 		}
 		if want := s.Live() + aof.SealSize; s.Size() != want {
@@ -108,7 +114,7 @@ func TestCompactAnEmptyStore(t *testing.T) {
 	for key := range live {
 		ops = append(ops, aoftest.Del(key))
 	}
-	if err := errors.Join(s.Apply(ops), s.Sync(0), s.Compact(nil, nil, nil)); err != nil {
+	if err := errors.Join(s.Apply(ops), s.Sync(0), compact(s)); err != nil {
 		t.Fatal(err)
 	}
 	if s.Size() != aof.SealSize {
@@ -148,7 +154,7 @@ func TestCompactSurvivesACrashAnywhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	compacting = true
-	if err := s.Compact(nil, nil, nil); err != nil {
+	if err := compact(s); err != nil {
 		t.Fatal(err)
 	}
 	disk.Look(func(d vfstest.Disk) { cut(d, "nothing") })
@@ -167,7 +173,7 @@ func TestCompactThatFails(t *testing.T) {
 			disk := vfstest.New()
 			s, live := wastefulStore(t, disk)
 			fail(disk, true)
-			if err := s.Compact(nil, nil, nil); !errors.Is(err, vfstest.ErrDisk) {
+			if err := compact(s); !errors.Is(err, vfstest.ErrDisk) {
 				t.Fatalf("the failure is reported as %v", err)
 			}
 			fail(disk, false)
@@ -181,54 +187,6 @@ func TestCompactThatFails(t *testing.T) {
 				t.Fatal("items are lost")
 			}
 		})
-	}
-}
-
-// A store that was damaged after it was opened is not compacted.
-func TestCompactRefusesDamage(t *testing.T) {
-	t.Parallel()
-	disk := vfstest.New()
-	s, _ := wastefulStore(t, disk)
-	content := vfstest.Read(t, disk, path)
-	for _, at := range []int{len(content) / 3, len(content) - int(aof.SealSize) - 5} {
-		spoilt := bytes.Clone(content)
-		spoilt[at] ^= 1
-		vfstest.Write(t, disk, path, spoilt)
-		var damage *aof.DamageError
-		if err := s.Compact(nil, nil, nil); !errors.As(err, &damage) || damage.From > int64(at) || damage.To <= int64(at) {
-			t.Errorf("byte %d is wrong, and the compaction says %v", at, err)
-		}
-		if !bytes.Equal(vfstest.Read(t, disk, path), spoilt) || s.Broken() != nil {
-			t.Errorf("byte %d is wrong, and the compaction changes the file", at)
-		}
-	}
-	vfstest.Write(t, disk, path, content)
-	if err := errors.Join(s.Compact(nil, nil, nil), s.Close()); err != nil {
-		t.Error(err)
-	}
-}
-
-// Nor is one whose end is missing or zeros: a start may take that for an end that was never confirmed.
-func TestCompactRefusesAFileWithoutItsEnd(t *testing.T) {
-	t.Parallel()
-	disk := vfstest.New()
-	s, _ := wastefulStore(t, disk)
-	content := vfstest.Read(t, disk, path)
-	zeros := bytes.Clone(content)
-	clear(zeros[len(zeros)-4096:])
-	for name, spoilt := range map[string][]byte{"zeros": zeros, "cut": content[:len(content)-4000]} {
-		vfstest.Write(t, disk, path, spoilt)
-		var damage *aof.DamageError
-		if err := s.Compact(nil, nil, nil); !errors.As(err, &damage) || damage.To != int64(len(content)) {
-			t.Errorf("%s: the compaction says %v", name, err)
-		}
-		if !bytes.Equal(vfstest.Read(t, disk, path), spoilt) || s.Broken() != nil {
-			t.Errorf("%s: the compaction changes the file", name)
-		}
-	}
-	vfstest.Write(t, disk, path, content)
-	if err := errors.Join(s.Compact(nil, nil, nil), s.Close()); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -247,7 +205,7 @@ func TestCompactThatFailsAtItsEnd(t *testing.T) {
 		return nil
 	}
 	compacting = true
-	err := s.Compact(nil, nil, nil)
+	err := compact(s)
 	compacting = false
 	if err == nil || folders != 1 {
 		t.Fatalf("after %d times of forcing the folder to disk: %v", folders, err)
@@ -258,45 +216,5 @@ func TestCompactThatFailsAtItsEnd(t *testing.T) {
 	s.Close()
 	if !maps.Equal(reopenedContents(t, disk), live) {
 		t.Error("items are lost")
-	}
-}
-
-// A compaction rests after reading a part of the file and after writing a part of the new one, until the rests end.
-func TestCompactionRests(t *testing.T) {
-	t.Parallel()
-	disk := vfstest.New()
-	s, live := wastefulStore(t, disk)
-	var ops []aof.Op
-	for i := range 100 {
-		o := aoftest.Set(fmt.Sprintf("2:%06d", i), strings.Repeat("x", 20_000))
-		ops, live[o.Key] = append(ops, o), o.Rec
-	}
-	applied(t, s, ops...)
-	for _, most := range []int{1000, 3} {
-		var reading, writing int64 // bytes
-		n := 0
-		pacer := NewPacer(1<<40, nil, nil)
-		pacer.hurry = func() bool {
-			if _, err := disk.Stat(path + TempSuffix); err == nil {
-				writing += pacer.done
-			} else {
-				reading += pacer.done
-			}
-			n++
-			return n == most
-		}
-		err := s.Compact(nil, pacer, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if size := s.Size(); most == 3 && n != 3 || most > 3 && (reading < size/readShare*7/10 || writing < size*9/10) {
-			t.Errorf("it rested %d times, for %d bytes read and %d written of %d", n, reading, writing, size)
-		}
-		if !maps.Equal(contents(t, s), live) {
-			t.Error("other items are left than the live ones")
-		}
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
 	}
 }
