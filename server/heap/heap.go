@@ -15,14 +15,16 @@ import (
 
 const (
 	heapTick      = 250 * time.Millisecond
-	largeHeap     = 128 << 20 // live bytes
+	middleHeap    = 32 << 20  // live bytes
+	largeHeap     = 128 << 20 // likewise
 	smallHeapGC   = 100       // percent
+	middleHeapGC  = 50
 	largeHeapGC   = 20
-	quietTicks    = 2        // ticks with few allocations before memory is released
-	quietBytes    = 1 << 20  // allocated in a tick with few allocations, at most
-	minRelease    = 16 << 20 // bytes; to release less is not worth it
-	minShare      = 16       // nor is less than this part of the live heap
-	ticksToNextGC = 16       // from one release to the next, because a pause is not an end
+	quietTicks    = 2       // ticks with few allocations before memory is released
+	quietBytes    = 1 << 20 // allocated in a tick with few allocations, at most
+	minRelease    = 4 << 20 // bytes; to release less is not worth it
+	minShare      = 16      // nor is less than this part of the live heap
+	ticksToNextGC = 8       // from one release to the next, because a pause is not an end
 )
 
 // heapFigures are what the heapKeeper looks at, in bytes.
@@ -92,8 +94,11 @@ func (k *heapKeeper) tick(now heapFigures) (percent int, release bool) {
 }
 
 func gcPercent(live uint64) int {
-	if live > largeHeap {
+	switch {
+	case live > largeHeap:
 		return largeHeapGC
+	case live > middleHeap:
+		return middleHeapGC
 	}
 	return smallHeapGC
 }
