@@ -12,6 +12,11 @@ const element = (name, attributes = {}, ...children) => {
   return e;
 };
 const setText = (e, text) => { if (e.textContent !== text) e.textContent = text; };
+// sayError shows an error, or hides it.
+function sayError(e, text) {
+  setText(e, text);
+  e.hidden = !text;
+}
 
 // ---------------------------------------------------------------- requests
 
@@ -404,22 +409,28 @@ function listItems(list) {
   }}, element('span', {}, text)))));
 }
 
-// pretty indents JSON. All else stays as it is: JSON.parse would round large numbers and reorder members.
-function pretty(text) {
+// tokens returns the parts of JSON, null of all else. JSON.parse would round large numbers and reorder members.
+function tokens(text) {
   try {
     JSON.parse(text);
   } catch {
-    return text;
+    return null;
   }
+  return text.match(/"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s{}[\],:"]+/g);
+}
+const compact = (text) => tokens(text)?.join('') ?? text;
+
+// pretty indents JSON. All else stays as it is.
+function pretty(text) {
   let line = '\n', open = false; // open: the last token is a bracket that opens
-  return text.match(/"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s{}[\],:"]+/g).map((token) => {
+  return tokens(text)?.map((token) => {
     const closes = token === '}' || token === ']', first = open;
     open = token === '{' || token === '[';
     if (closes) line = line.slice(0, -2);
     const before = closes ? (first ? '' : line) : first ? line : '';
     if (open) line += '  ';
     return before + token + (token === ',' ? line : token === ':' ? ' ' : '');
-  }).join('');
+  }).join('') ?? text;
 }
 
 // shows shows the open document, or what to do for one.
@@ -445,6 +456,7 @@ async function show(container, id) {
   const dies = why.expiresat > 0 && why.state === 'alive' ? `Dies in ${span((why.expiresat - serverNow()) / 1000)}. ` : '';
   open(nameOf(id), dies + why.why.replace(/^(dies|never dies)/, 'It $1'), text === null ? 'There is no such item.' : typeof text !== 'string' ? `${nameOf(text)}\n(no UTF-8)` : plain ? text : pretty(text), text !== null);
   $('document-touch').hidden = plain;
+  $('document-edit').hidden = plain || typeof text !== 'string';
 }
 
 // change changes the open item. It reports whether it has.
@@ -479,6 +491,50 @@ function calm() {
   setText($('document-delete'), 'Delete');
 }
 $('document-delete').addEventListener('blur', calm);
+
+// ---------------------------------------------------------------- writing a document
+
+let editing = null; // {container, id, etag}: id and etag are null for a new document
+
+$('documents-new').addEventListener('click', () => openEditor({container: $('documents-container').value, id: null, etag: null}, '{\n  \n}'));
+$('document-edit').addEventListener('click', () => attempt(async () => {
+  const {container, id} = shown, {etag} = fields(await command('DOC.META', container, id)); // before the text: a write between the two is noticed
+  const text = await command('DOC.GET', container, id);
+  if (etag && typeof text === 'string') openEditor({container, id, etag}, pretty(text));
+  else await show(container, id); // it is gone
+}, $('document-done')));
+$('edit-cancel').addEventListener('click', () => $('edit').close());
+
+function openEditor(what, text) {
+  editing = what;
+  setText($('edit-title'), `${what.id === null ? 'New document' : 'Document'} in ${what.container}`);
+  $('edit-id').value = what.id === null ? '' : nameOf(what.id);
+  $('edit-id').readOnly = what.id !== null;
+  $('edit-ttl').value = '';
+  $('edit-text').value = text;
+  sayError($('edit-error'), '');
+  $('edit').showModal();
+  if (what.id !== null) $('edit-text').focus();
+}
+
+$('edit-form').addEventListener('submit', async (event) => {
+  event.preventDefault();
+  const asked = editing, {container, etag} = asked, id = asked.id ?? $('edit-id').value, ttl = secondsOf($('edit-ttl').value);
+  $('edit-save').disabled = true;
+  try {
+    const saved = await command('DOC.PUT', container, id, compact($('edit-text').value), ...(ttl ? ['TTL', ttl] : []), ...(etag ? ['IFMATCH', etag] : ['NX']));
+    if (saved === null) throw new Error(etag ? 'This document has been changed or deleted, or has died, since you opened it. Nothing is saved.' : 'There is a document with this id already. Nothing is saved.');
+    if (editing === asked) $('edit').close();
+    if (!etag && found?.container === container) listItems([[nameOf(id), () => show(container, id)]]);
+    attempt(async () => {
+      await show(container, id);
+      setText($('document-done'), 'Saved.');
+    }, $('document-done'));
+  } catch (e) {
+    if (editing === asked) sayError($('edit-error'), e.message);
+  }
+  $('edit-save').disabled = false;
+});
 
 // ---------------------------------------------------------------- log of deaths
 
@@ -547,10 +603,6 @@ $('change').addEventListener('close', () => { changing = null; refresh(); });
 function allowApply() {
   $('change-apply').disabled = !changing?.plan || changing.plan.kills > 0 && $('change-typed').value !== changing.name;
 }
-function changeError(text) {
-  setText($('change-error'), text);
-  $('change-error').hidden = !text;
-}
 
 // preview shows what the default that is typed would do, and why the last one was refused.
 async function preview(error = '') {
@@ -566,7 +618,7 @@ async function preview(error = '') {
       command('CONTAINER.FORECAST', name, 'TTL', ttl, 'EVERY', every, 'BUCKETS', 26).then(fields)]);
     if (changing !== asked || previews !== turn || $('change-ttl').value !== typed) return; // another one is under way
     Object.assign(changing, {plan, ttl, etag: changing.etag ?? plan.etag});
-    changeError(error);
+    sayError($('change-error'), error);
     bars($('change-chart'), $('change-bar'), f, f.killed[0]);
     const others = [[plan.sooner, 'sooner'], [plan.later, 'later'], [plan.same, 'as before']].filter(([n]) => n > 0).map(([n, when]) => `${count(n)} ${when}`);
     setText($('change-text'), (plan.kills ? `${plural(plan.kills, 'item')} (${bytes(plan.bytes)}) would die at once.` : 'Nothing would die at once.') +
@@ -577,7 +629,7 @@ async function preview(error = '') {
     $('change-confirm').hidden = plan.kills === 0;
     allowApply();
   } catch (e) {
-    if (changing === asked && previews === turn) changeError(e.message);
+    if (changing === asked && previews === turn) sayError($('change-error'), e.message);
   }
 }
 
@@ -593,7 +645,7 @@ $('change-form').addEventListener('submit', async (event) => {
       changing.etag = null; // that of the next preview
       return await preview('Someone else has changed this default meanwhile. The preview is new: look again, then apply.');
     }
-    changeError('');
+    sayError($('change-error'), '');
     $('change-text').classList.remove('error');
     setText($('change-text'), `The default of ${name} is ${Number(ttl) === -1 ? '-1: what has no ttl never dies' : ttlText(ttl)} now.`);
     setText($('change-sample'), '');
@@ -620,7 +672,7 @@ $('change-undo').addEventListener('click', async () => {
     await command('CONTAINER.UNDO', changing.name);
     $('change').close();
   } catch (e) {
-    changeError(e.message);
+    sayError($('change-error'), e.message);
   }
 });
 
@@ -636,12 +688,11 @@ $('login-form').addEventListener('submit', async (event) => {
   try {
     await post('login', {password: $('login-password').value});
     $('login-password').value = '';
-    $('login-error').hidden = true;
+    sayError($('login-error'), '');
     $('login').close();
     start();
   } catch (e) {
-    setText($('login-error'), e.message);
-    $('login-error').hidden = false;
+    sayError($('login-error'), e.message);
     $('login-password').select();
   }
 });
@@ -665,6 +716,7 @@ async function start() {
   try {
     const state = await (await fetch('state')).json();
     readonly = state.readonly;
+    $('documents-new').hidden = readonly;
     $('logout').hidden = !(state.known && state.password);
     if (!state.known) return askPassword();
   } catch {
