@@ -434,6 +434,42 @@ func TestPageWritesDocuments(t *testing.T) {
 	}
 }
 
+// TestPageIndexes makes an index, sees what it holds, and drops it.
+func TestPageIndexes(t *testing.T) {
+	harness.Parallel(t)
+	_, c, url := startPage(t)
+	pipe := c.Pipeline()
+	for _, words := range [][]any{{"CONTAINER.CREATE", "orders"}, {"CONTAINER.CREATE", "shops"}, {"INDEX.CREATE", "shops", "/at", "GEO"}, {"INDEX.CREATE", "shops", "/a b", "/c"},
+		{"DOC.PUT", "orders", "1", `{"status":"open"}`}, {"DOC.PUT", "orders", "2", `{"status":"paid"}`}} {
+		pipe.Do(t.Context(), words...)
+	}
+	if _, err := pipe.Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b := openBrowser(t, url)
+	b.await(`document.querySelectorAll("#documents-list li").length === 2`)
+	b.run(chromedp.Click("#indexes summary"), chromedp.SendKeys("#indexes-paths", "status\r"))
+	b.await(`document.getElementById("indexes-text").innerText.includes("did you mean /status?")`)
+	b.run(b.fill("#indexes-paths", "/status\r"))
+	b.await(`/^\/status\s+ready\s+2\s+\d+ B\s+0\s+Drop$/.test(document.getElementById("indexes-body").innerText.trim())`)
+	b.run(b.fill("#indexes-paths", "/status  /the total\r"))
+	b.await(`document.getElementById("indexes-text").innerText === "Created." && document.querySelectorAll("#indexes-body tr").length === 2`)
+	b.keep("indexes", whole)
+	b.run(chromedp.Click("#indexes-body tr:nth-of-type(1) button"))
+	b.await(`document.querySelector("#indexes-body button").innerText === "Drop it?"`)
+	b.run(chromedp.Click("#indexes-body tr:nth-of-type(1) button"))
+	b.await(`document.getElementById("indexes-text").innerText === "Dropped." && document.querySelector("#indexes-body tr:only-child td")?.innerText === "/status /the total"`)
+	b.run(chromedp.Evaluate(`document.getElementById("documents-container").value = "shops"; document.getElementById("documents-container").dispatchEvent(new Event("change"))`, nil))
+	b.await(`[...document.querySelectorAll("#indexes-body td:first-child")].map((e) => e.innerText).sort().join() === "/a b /c,/at GEO"`)
+	b.run(chromedp.Evaluate(`[...document.querySelectorAll("#indexes-body button")].forEach((e) => { e.click(); e.click(); })`, nil))
+	b.await(`document.querySelectorAll("#indexes-body tr").length === 0`)
+	for name, want := range map[string]int{"orders": 1, "shops": 0} {
+		if list, err := c.Do(t.Context(), "INDEX.LIST", name).Slice(); len(list) != want || err != nil {
+			t.Errorf("%s has the indexes %v: %v", name, list, err)
+		}
+	}
+}
+
 // TestPageShowsMore looks at plain keys, a query, a log of deaths, odd names, and a page that changes nothing.
 func TestPageShowsMore(t *testing.T) {
 	harness.Parallel(t)

@@ -194,20 +194,29 @@ const outlooks = new Map(); // by container: the deaths of the next half hour, a
 const sum = (list) => list.reduce((a, b) => a + b, 0);
 const columns = ['Name', 'Default', 'Living', 'Bytes', 'Next death', 'Next minute', 'Next half hour', ''];
 
+// fillRows gives a table a row for each element of a list. Rows that stay keep the focus.
+function fillRows(body, list, key, make, fill) {
+  const rows = new Map([...body.rows].map((r) => [r.dataset.name, r]));
+  list.forEach((e, i) => {
+    const name = key(e), row = rows.get(name) || make(e);
+    row.dataset.name = name;
+    rows.delete(name);
+    fill(row.cells, e);
+    if (body.rows[i] !== row) body.insertBefore(row, body.rows[i] || null);
+  });
+  for (const row of rows.values()) row.remove();
+}
+
 function drawContainers() {
-  const body = $('containers-body'), rows = new Map([...body.rows].map((r) => [r.dataset.name, r]));
-  sample.containers.forEach((c, i) => {
-    const row = rows.get(c.name) || containerRow(c.name), cells = row.cells, outlook = outlooks.get(c.name);
-    rows.delete(c.name);
+  fillRows($('containers-body'), sample.containers, (c) => c.name, (c) => containerRow(c.name), (cells, c) => {
+    const outlook = outlooks.get(c.name);
     setText(cells[1], ttlText(c.ttl) + (c.ttlmode === 'lenient' ? ', lenient' : '') + (c.hold ? ', on hold' : ''));
     setText(cells[2], count(c.documents + c.keys));
     setText(cells[3], bytes(c.bytes));
     setText(cells[4], c.next ? 'in ' + span((c.next - serverNow()) / 1000) : 'none');
     setText(cells[5], outlook ? count(sum(outlook.slice(0, 4))) : '');
     spark(cells[6], outlook && Array.from({length: 30}, (_, i) => sum(outlook.slice(3 * i, 3 * i + 3))));
-    if (body.rows[i] !== row) body.insertBefore(row, body.rows[i] || null);
   });
-  for (const row of rows.values()) row.remove();
   $('containers-more').hidden = !sample.more;
   setText($('containers-more'), `and ${plural(sample.more, 'more container')}`);
 }
@@ -217,9 +226,7 @@ function containerRow(name) {
   cells[0].title = name;
   cells[0].append(element('button', {type: 'button', class: 'link', 'aria-label': `Documents of ${name}`, onclick: () => openContainer(name)}, name));
   if (!readonly) cells[7].append(element('button', {type: 'button', 'aria-label': `Change the default of ${name}`, onclick: () => openChange(name)}, 'Change'));
-  const row = element('tr', {}, ...cells);
-  row.dataset.name = name;
-  return row;
+  return element('tr', {}, ...cells);
 }
 
 // spark draws numbers as small bars.
@@ -326,6 +333,8 @@ $('documents-container').addEventListener('change', () => {
   $('documents-find').value = '';
   shows(false);
   find();
+  setText($('indexes-text'), '');
+  attempt(refreshIndexes, $('indexes-text'));
 });
 $('documents-next').addEventListener('click', () => attempt(found.more, $('documents-text')));
 
@@ -474,23 +483,28 @@ $('document-ttl-form').addEventListener('submit', (event) => {
   if (ttl === '-1') return change('It lives until its container says otherwise.', 'PERSIST', id);
   change('Its ttl is set.', 'EXPIRE', id, ttl);
 });
-// Delete asks once more on the same button.
-$('document-delete').addEventListener('click', async () => {
-  const {container, id} = shown, button = $('document-delete');
-  if (!button.dataset.sure) {
-    button.dataset.sure = '1';
-    setText(button, 'Delete it for ever?');
-    return;
-  }
-  calm();
-  const deleted = await change('Deleted.', 'DEL', id);
+sure($('document-delete'), 'Delete it for ever?', async () => {
+  const {container, id} = shown, deleted = await change('Deleted.', 'DEL', id);
   if (deleted && found?.container === container) for (const b of $('documents-list').querySelectorAll('[aria-current]')) b.parentNode.remove();
 });
-function calm() {
-  delete $('document-delete').dataset.sure;
-  setText($('document-delete'), 'Delete');
+
+// sure makes a button ask once more, on itself, before it acts.
+function sure(button, question, act) {
+  const text = button.textContent;
+  const calm = () => {
+    delete button.dataset.sure;
+    setText(button, text);
+  };
+  button.addEventListener('click', () => {
+    if (button.dataset.sure) {
+      calm();
+      return act();
+    }
+    button.dataset.sure = '1';
+    setText(button, question);
+  });
+  button.addEventListener('blur', calm);
 }
-$('document-delete').addEventListener('blur', calm);
 
 // ---------------------------------------------------------------- writing a document
 
@@ -534,6 +548,48 @@ $('edit-form').addEventListener('submit', async (event) => {
     if (editing === asked) sayError($('edit-error'), e.message);
   }
   $('edit-save').disabled = false;
+});
+
+// ---------------------------------------------------------------- indexes
+
+const indexColumns = ['Paths', 'State', 'Entries', 'Bytes', 'Uses', ''];
+const saysIndex = (i) => visible(i.paths.join(' ')) + (i.geo ? ' GEO' : '');
+const wordsOf = (i) => [...i.paths, ...(i.geo ? ['GEO'] : [])];
+
+async function refreshIndexes() {
+  if (!$('indexes').open) return;
+  const name = $('documents-container').value, list = (await command('INDEX.LIST', name)).map(fields);
+  if (name !== $('documents-container').value) return; // another one was chosen meanwhile
+  fillRows($('indexes-body'), list, (i) => JSON.stringify([name, ...wordsOf(i)]), (i) => indexRow(name, i), (cells, i) => {
+    setText(cells[1], i.state === 'ready' ? 'ready' : `${i.state}, ${i.percent} %`);
+    setText(cells[2], count(i.entries));
+    setText(cells[3], bytes(i.bytes));
+    setText(cells[4], count(i.uses));
+  });
+}
+
+function indexRow(name, index) {
+  const cells = indexColumns.map((label, i) => element('td', {'data-label': label, class: i > 1 && i < 5 ? 'n' : ''}));
+  cells[0].append(saysIndex(index));
+  if (!readonly) {
+    const drop = element('button', {type: 'button', class: 'danger', 'aria-label': `Drop the index ${saysIndex(index)}`}, 'Drop');
+    sure(drop, 'Drop it?', () => changeIndexes('Dropped.', 'INDEX.DROP', name, ...wordsOf(index)));
+    cells[5].append(drop);
+  }
+  return element('tr', {}, ...cells);
+}
+
+const changeIndexes = (done, ...words) => attempt(async () => {
+  await command(...words);
+  setText($('indexes-text'), done);
+  await refreshIndexes();
+  return true;
+}, $('indexes-text'));
+$('indexes').addEventListener('toggle', () => attempt(refreshIndexes, $('indexes-text')));
+$('indexes-form').addEventListener('submit', async (event) => {
+  event.preventDefault();
+  const paths = $('indexes-paths').value.trim().split(/\s+(?=\/|GEO$)/i); // names may have spaces
+  if (await changeIndexes('Created.', 'INDEX.CREATE', $('documents-container').value, ...paths)) $('indexes-paths').value = '';
 });
 
 // ---------------------------------------------------------------- log of deaths
@@ -704,7 +760,7 @@ async function refresh() {
   if (refreshing || document.hidden || $('login').open || !sample?.containers.length) return;
   refreshing = true;
   try {
-    await Promise.all([refreshDeaths(), refreshOutlooks(), refreshLog()]);
+    await Promise.all([refreshDeaths(), refreshOutlooks(), refreshLog(), refreshIndexes()]);
     drawContainers();
   } catch (e) {
     lost(e.message);
@@ -716,7 +772,7 @@ async function start() {
   try {
     const state = await (await fetch('state')).json();
     readonly = state.readonly;
-    $('documents-new').hidden = readonly;
+    $('documents-new').hidden = $('indexes-form').hidden = readonly;
     $('logout').hidden = !(state.known && state.password);
     if (!state.known) return askPassword();
   } catch {
