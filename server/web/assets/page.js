@@ -151,14 +151,14 @@ function drawTiles(info) {
   const lag = info.oldest_dead_ms, commit = info.commit_last_usec;
   const deaths = rate((s) => s.info.expired_keys);
   tiles([
-    ['living', short(sample.containers.reduce((sum, c) => sum + c.documents + c.keys, 0))],
+    ['living', short(info['keys.count'])],
     ['writes/s', short(rate((s) => s.writes)), rate((s) => s.writes)],
     ['reads/s', short(rate((s) => s.reads)), rate((s) => s.reads)],
     ['deaths/s', short(deaths), deaths],
     ['next death', Number.isFinite(next) ? roughly((next - serverNow()) / 1000) : 'none'],
     lag === undefined ? ['dead, not purged', `${Number(info.expired_stale_perc || 0).toFixed(1)} %`] : ['purge lags by', lag < 1000 ? `${lag} ms` : roughly(lag / 1000), undefined, lag > 60000],
     commit === undefined ? ['commits/s', short(rate((s) => s.info.journal_commits))] : ['last commit', micros(commit), undefined, commit > 1e6],
-    ['memory', bytes(info.used_memory)],
+    ['memory', bytes(info['total.allocated'])],
   ]);
 }
 
