@@ -71,7 +71,7 @@ type containerSample struct {
 	Bytes     int64  `json:"bytes"`
 	Etag      string `json:"etag"`
 	Hold      string `json:"hold,omitempty"`
-	Log       bool   `json:"log,omitempty"` // it has a log of deaths
+	Log       any    `json:"log,omitempty"` // of deaths, as CONTAINER.GET describes it; nil: it has none
 	Next      int64  `json:"next"`          // when the next item dies, ms; 0: none does
 }
 
@@ -297,7 +297,7 @@ func describe(fields, due []any) containerSample {
 		case "hold":
 			c.Hold = text
 		case "log":
-			_, c.Log = fields[i+1].([]any)
+			c.Log = asJSON(fields[i+1])
 		}
 	}
 	if len(due) == 2 {

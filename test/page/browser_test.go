@@ -531,6 +531,11 @@ func TestPageShowsMore(t *testing.T) {
 	}
 	b.await(`document.querySelector("#containers-body [data-name=carts]").cells[5].innerText === "1"`) // whether the minute of the clock ends before or not
 	b.await(`/ann@example.org/.test(document.getElementById("log-body").innerText) && /the default/.test(document.getElementById("log-body").innerText)`)
+	// The list of last deaths grows by itself.
+	if err := c.Do(t.Context(), "DOC.PUT", "carts", "next", `{"mail":"bob@example.org"}`, "TTL", 1).Err(); err != nil {
+		t.Fatal(err)
+	}
+	b.await(`/bob@example.org[^]*ann@example.org/.test(document.getElementById("log-body").innerText)`)
 	b.keep("log", whole)
 }
 

@@ -142,6 +142,7 @@ function draw() {
   const listed = options($('documents-container'), list);
   options($('log-container'), logs);
   $('log').hidden = logs.length === 0;
+  followLog();
   drawContainers();
   if (listed && found === null && list.length > 0) find();
 }
@@ -594,11 +595,18 @@ $('indexes-form').addEventListener('submit', async (event) => {
 
 // ---------------------------------------------------------------- log of deaths
 
-$('log-container').addEventListener('change', () => refreshLog().catch((e) => lost(e.message)));
+let logged = ''; // the state of the log that is shown
 
-async function refreshLog() {
-  if ($('log').hidden) return;
-  const entries = await command('XREVRANGE', `__keyevent@${$('log-container').value}__:expired`, '+', '-', 'COUNT', 20);
+// followLog shows the last deaths anew when a sample tells that there are others.
+async function followLog() {
+  const name = $('log-container').value, state = JSON.stringify([name, sample.containers.find((c) => c.name === name)?.log]);
+  if ($('log').hidden || state === logged) return;
+  logged = state;
+  const entries = await command('XREVRANGE', `__keyevent@${name}__:expired`, '+', '-', 'COUNT', 20).catch((e) => {
+    logged = ''; // the next sample tries again
+    lost(e.message);
+  });
+  if (state !== logged) return; // there are others meanwhile
   $('log-body').replaceChildren(...entries.map(([, list]) => {
     const e = fields(list), by = {document: 'its own end', container: 'the default', change: 'a changed default'};
     return element('tr', {}, element('td', {'data-label': 'Died'}, moment(Number(e.at) / 1000)), element('td', {'data-label': 'Id', class: 'id', title: nameOf(e.id)}, nameOf(e.id)),
@@ -606,6 +614,7 @@ async function refreshLog() {
   }));
   setText($('log-text'), entries.length ? '' : 'Nothing has died here since the log began.');
 }
+$('log-container').addEventListener('change', followLog);
 
 // ---------------------------------------------------------------- changing a default
 
@@ -760,7 +769,7 @@ async function refresh() {
   if (refreshing || document.hidden || $('login').open || !sample?.containers.length) return;
   refreshing = true;
   try {
-    await Promise.all([refreshDeaths(), refreshOutlooks(), refreshLog(), refreshIndexes()]);
+    await Promise.all([refreshDeaths(), refreshOutlooks(), refreshIndexes()]);
     drawContainers();
   } catch (e) {
     lost(e.message);
