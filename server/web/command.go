@@ -14,32 +14,34 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// errLongReply is the error of a longer reply.
-var errLongReply = fmt.Errorf("ERR the reply is longer than %d bytes: ask for less, or use redis-cli", maxReply)
+// errLongReply returns the error of a reply that is longer than most bytes.
+func errLongReply(most int) error {
+	return fmt.Errorf("ERR the reply is longer than %d bytes: ask for less, or use redis-cli", most)
+}
 
 // boundedConn ends a reply that is too long.
 type boundedConn struct {
 	net.Conn
-	left int
+	left, most int
 }
 
 func (c *boundedConn) Read(p []byte) (int, error) {
 	if c.left <= 0 {
-		return 0, errLongReply
+		return 0, errLongReply(c.most)
 	}
 	n, err := c.Conn.Read(p[:min(len(p), c.left)])
 	c.left -= n
 	return n, err
 }
 
-// open returns a connection to the server for a client at an address. It closes with the context.
-func (s *Server) open(ctx context.Context, addr string, known bool) (c redis.Conn, done func(), err error) {
+// open returns a connection to the server for a client at an address, which replies most bytes. It closes with the context.
+func (s *Server) open(ctx context.Context, addr string, known bool, most int) (c redis.Conn, done func(), err error) {
 	nc, err := s.backend.Open(addr, known)
 	if err != nil {
 		return nil, nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = nc.Close() }) // the browser has gone
-	c = redis.NewConn(&boundedConn{nc, maxReply}, s.times.answer, s.times.answer)
+	c = redis.NewConn(&boundedConn{nc, most, most}, s.times.answer, s.times.answer)
 	return c, func() { stop(); _ = c.Close() }, nil
 }
 
@@ -60,7 +62,7 @@ func (s *Server) command(w http.ResponseWriter, r *http.Request) {
 		answer(w, nil, err)
 		return
 	}
-	c, done, err := s.open(r.Context(), r.RemoteAddr, true)
+	c, done, err := s.open(r.Context(), r.RemoteAddr, true, maxReply)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
@@ -113,7 +115,7 @@ func answer(w http.ResponseWriter, reply any, err error) {
 		e := json.NewEncoder(&text)
 		e.SetEscapeHTML(false) // it is not part of any HTML
 		if err = e.Encode(map[string]any{"reply": asJSON(reply)}); err == nil && text.Len() > maxReply {
-			err = errLongReply
+			err = errLongReply(maxReply)
 		}
 	}
 	if err != nil {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,7 +21,9 @@ import (
 
 const (
 	sampleInterval = time.Second
-	maxContainers  = 200 // in a sample
+	censusShare    = 50       // a census is taken a fiftieth of the time at most
+	maxContainers  = 200      // in a sample
+	maxSample      = 16 << 20 // bytes of the server's replies; 100,000 names of containers have 13 MB
 
 	sampler = "127.0.0.1:0" // the address of the client that samples
 )
@@ -29,6 +33,7 @@ type live struct {
 	server *Server
 	ended  chan struct{}
 	end    func() // once
+	census census // of run
 
 	mu      sync.Mutex // protects what follows
 	viewers map[chan []byte]struct{}
@@ -42,11 +47,19 @@ func (l *live) init(s *Server) {
 
 // sample is what the page shows of a moment. Containers are in the order of their names.
 type sample struct {
-	Info       map[string]any    `json:"info"` // fields of INFO; numbers are numbers
+	Info       map[string]any    `json:"info"` // fields of INFO and MEMORY STATS; numbers are numbers
 	Containers []containerSample `json:"containers"`
 	More       int               `json:"more"`   // containers that are not in the list
 	Reads      int64             `json:"reads"`  // calls of commands that read, since the start
 	Writes     int64             `json:"writes"` // of those that may write
+}
+
+// census is what takes a look at all containers. Where there are very many, that takes long, and samples share one.
+type census struct {
+	due   time.Duration  // when the next one is taken, as clock.Monotonic
+	info  map[string]any // as in a sample
+	names []string       // of the containers in samples
+	more  int            // containers besides these
 }
 
 type containerSample struct {
@@ -58,7 +71,7 @@ type containerSample struct {
 	Bytes     int64  `json:"bytes"`
 	Etag      string `json:"etag"`
 	Hold      string `json:"hold,omitempty"`
-	Log       bool   `json:"log,omitempty"` // it has a log of deaths
+	Log       any    `json:"log,omitempty"` // of deaths, as CONTAINER.GET describes it; nil: it has none
 	Next      int64  `json:"next"`          // when the next item dies, ms; 0: none does
 }
 
@@ -132,11 +145,11 @@ func (l *live) run() {
 
 // take returns a sample, or an error, as JSON.
 func (l *live) take() []byte {
-	c, done, err := l.server.open(context.Background(), sampler, true)
+	c, done, err := l.server.open(context.Background(), sampler, true, maxSample)
 	if err == nil {
 		defer done()
 		var s *sample
-		if s, err = take(c); err == nil {
+		if s, err = take(c, &l.census); err == nil {
 			text, _ := json.Marshal(s) // it has nothing that JSON has not
 			return text
 		}
@@ -159,33 +172,30 @@ func (l *live) send(text []byte) bool {
 	return l.running
 }
 
-// take asks the server for a sample.
-func take(c redis.Conn) (*sample, error) {
-	text, err := redis.String(c.Do("INFO", "everything"))
+// take asks the server for a sample, and for a census if one is due.
+func take(c redis.Conn, all *census) (*sample, error) {
+	if begin := clock.Monotonic(); begin >= all.due {
+		if err := all.take(c); err != nil {
+			return nil, err
+		}
+		end := clock.Monotonic()
+		all.due = end + censusShare*(end-begin)
+	}
+	text, err := redis.String(c.Do("INFO", "server", "persistence", "stats", "replication", "commandstats", "cluster"))
 	if err != nil {
 		return nil, err
 	}
-	s := &sample{Containers: []containerSample{}}
+	s := &sample{Info: maps.Clone(all.info), Containers: []containerSample{}, More: all.more}
 	s.parseInfo(text)
-	names, err := redis.Strings(c.Do("CONTAINER.LIST"))
-	if err != nil {
-		return nil, err
-	}
-	if len(names) > maxContainers {
-		s.More = len(names) - maxContainers
-		names = names[:maxContainers]
-	}
-	for _, name := range names {
-		if err := c.Send("CONTAINER.GET", name); err != nil {
-			return nil, err
+	names := all.names
+	go func() { // while replies are read: the server reads no further commands before it has written them
+		for _, name := range names {
+			if c.Send("CONTAINER.GET", name) != nil || c.Send("CONTAINER.DUE", name, "0", "COUNT", 1) != nil {
+				return // then no reply comes
+			}
 		}
-		if err := c.Send("CONTAINER.DUE", name, "0", "COUNT", 1); err != nil {
-			return nil, err
-		}
-	}
-	if err := c.Flush(); err != nil {
-		return nil, err
-	}
+		_ = c.Flush() // likewise
+	}()
 	for range names {
 		got, err := c.Receive()
 		if err != nil {
@@ -202,9 +212,33 @@ func take(c redis.Conn) (*sample, error) {
 	return s, nil
 }
 
+// take asks the server for a census.
+func (all *census) take(c redis.Conn) error {
+	text, err := redis.String(c.Do("INFO", "expiry"))
+	if err != nil {
+		return err
+	}
+	memory, err := redis.Values(c.Do("MEMORY", "STATS"))
+	if err != nil {
+		return err
+	}
+	names, err := redis.Strings(c.Do("CONTAINER.LIST"))
+	if err != nil {
+		return err
+	}
+	s := sample{Info: make(map[string]any)}
+	s.parseInfo(text)
+	for pair := range slices.Chunk(memory, 2) {
+		name, _ := redis.String(pair[0], nil)
+		s.Info[name], _ = redis.Int64(pair[1], nil)
+	}
+	listed := min(len(names), maxContainers)
+	all.info, all.names, all.more = s.Info, names[:listed], len(names)-listed
+	return nil
+}
+
 // parseInfo takes the fields of INFO, and the calls of commands.
 func (s *sample) parseInfo(text string) {
-	s.Info = make(map[string]any)
 	for line := range strings.Lines(text) {
 		name, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), ":")
 		if !ok || strings.HasPrefix(name, "#") || strings.HasPrefix(name, "latency_") {
@@ -234,7 +268,7 @@ func (s *sample) addCalls(command, value string) {
 }
 
 // isOwn holds the commands that the page itself sends all the time.
-var isOwn = map[string]bool{"container.list": true, "container.get": true, "container.due": true, "container.forecast": true}
+var isOwn = map[string]bool{"container.list": true, "container.get": true, "container.due": true, "container.forecast": true, "memory|stats": true}
 
 // describe makes a sample of the replies of CONTAINER.GET and CONTAINER.DUE.
 func describe(fields, due []any) containerSample {
@@ -263,7 +297,7 @@ func describe(fields, due []any) containerSample {
 		case "hold":
 			c.Hold = text
 		case "log":
-			_, c.Log = fields[i+1].([]any)
+			c.Log = asJSON(fields[i+1])
 		}
 	}
 	if len(due) == 2 {

@@ -150,7 +150,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "others try passwords: try again in a second", http.StatusTooManyRequests)
 		return
 	}
-	c, done, err := s.open(r.Context(), r.RemoteAddr, false)
+	c, done, err := s.open(r.Context(), r.RemoteAddr, false, maxReply)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return

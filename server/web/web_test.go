@@ -5,11 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -203,6 +205,58 @@ func TestSlowViewers(t *testing.T) {
 		start := time.Now()
 		if <-nc.closed; time.Since(start) != sampleInterval+usualTimes.answer { // the client does not take the next one
 			t.Errorf("it is cut off after %v", time.Since(start))
+		}
+	})
+}
+
+// A server with very many containers is asked for all of them a fiftieth of the time at most, and for the rest each second.
+func TestLiveOfManyContainers(t *testing.T) {
+	const containers = 50_000
+	var censuses atomic.Int64
+	names := fmt.Sprintf("*%d\r\n", containers) + strings.Repeat("$100\r\n"+strings.Repeat("c", 100)+"\r\n", containers)
+	serve := func(nc net.Conn) {
+		defer nc.Close()
+		for lines := bufio.NewScanner(nc); lines.Scan(); {
+			words, _ := strconv.Atoi(lines.Text()[1:])
+			var command []string
+			for i := 0; i < 2*words && lines.Scan(); i++ {
+				if i%2 == 1 {
+					command = append(command, lines.Text())
+				}
+			}
+			reply := "*0\r\n"
+			switch command[0] {
+			case "INFO":
+				reply = "$8\r\nexpiry:1\r\n"
+			case "MEMORY":
+				reply = "*2\r\n$10\r\nkeys.count\r\n:7\r\n"
+			case "CONTAINER.LIST":
+				censuses.Add(1)
+				time.Sleep(100 * time.Millisecond)
+				reply = names
+			}
+			if _, err := io.WriteString(nc, reply); err != nil {
+				return
+			}
+		}
+	}
+	inBubble(t, fakeBackend{serve: serve}, func(t *testing.T, dial func() client) {
+		start := time.Now()
+		events := bufio.NewScanner(dial().send(t, watch).Body)
+		events.Buffer(nil, 1<<20)
+		for n := 0; n < 20 && events.Scan(); {
+			text, ok := strings.CutPrefix(events.Text(), "data: ")
+			if !ok {
+				continue
+			}
+			n++
+			var s sample
+			if err := json.Unmarshal([]byte(text), &s); err != nil || len(s.Containers) != maxContainers || s.More != containers-maxContainers || s.Info["keys.count"] != 7.0 {
+				t.Fatalf("a sample is %.300s: %v", text, err)
+			}
+		}
+		if n, took := censuses.Load(), time.Since(start); n != 4 || took != 19*time.Second {
+			t.Errorf("20 samples have %d censuses and take %v", n, took)
 		}
 	})
 }

@@ -354,6 +354,122 @@ func TestPageByKeyboard(t *testing.T) {
 	b.run(chromedp.KeyEvent("\r"), chromedp.WaitVisible("#login-password"))
 }
 
+// TestPageWritesDocuments makes a document and edits it. What others wrote meanwhile stays.
+func TestPageWritesDocuments(t *testing.T) {
+	harness.Parallel(t)
+	_, c, url := startPage(t)
+	put := func(id, text string) {
+		t.Helper()
+		if err := c.Do(t.Context(), "DOC.PUT", "carts", id, text).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	has := func(id, want string) {
+		t.Helper()
+		if got, err := c.Do(t.Context(), "DOC.GET", "carts", id).Text(); got != want || err != nil {
+			t.Errorf("%s is %s, not %s: %v", id, got, want, err)
+		}
+	}
+	if err := c.Do(t.Context(), "CONTAINER.CREATE", "carts", "TTL", 86400).Err(); err != nil {
+		t.Fatal(err)
+	}
+	put("7", `{"b":12345678901234567890,"a":[1.0,"x, y"]}`)
+	b := openBrowser(t, url)
+	b.await(`document.querySelectorAll("#documents-list li").length === 1`)
+
+	// A new document. The server's errors show, and no other document is overwritten.
+	b.run(chromedp.Click("#documents-new"))
+	b.await(`document.getElementById("edit").open && document.activeElement.id === "edit-id"`)
+	b.run(chromedp.SendKeys("#edit-id", "7"), b.fill("#edit-text", `{"n": }`), chromedp.Click("#edit-save"))
+	b.await(`document.getElementById("edit-error").innerText.startsWith("invalid JSON at byte 7")`)
+	b.run(b.fill("#edit-text", `{"n": 1}`), b.fill("#edit-ttl", "soon"), chromedp.Click("#edit-save"))
+	b.await(`document.getElementById("edit-error").innerText.startsWith("invalid ttl soon")`)
+	b.run(b.fill("#edit-ttl", "2 h"), chromedp.Click("#edit-save"))
+	b.await(`document.getElementById("edit-error").innerText.startsWith("There is a document with this id already.")`)
+	b.keep("new", visible)
+	b.run(b.fill("#edit-id", "8"), chromedp.KeyEvent("\r"))
+	b.await(`!document.getElementById("edit").open && document.getElementById("document-done").innerText === "Saved."`)
+	b.await(`document.getElementById("document-id").innerText === "8" && /^Dies in (2 h|1 h 59 min)/.test(document.getElementById("document-why").innerText)`)
+	has("8", `{"n":1,"ttl":7200}`)
+	has("7", `{"b":12345678901234567890,"a":[1.0,"x, y"]}`)
+
+	// An edit keeps numbers, and stores the text without the page's line breaks.
+	b.run(chromedp.Click("#documents-list li:nth-of-type(1) button"))
+	b.await(`document.getElementById("document-id").innerText === "7"`)
+	edit := func(what, by string) {
+		t.Helper()
+		b.run(chromedp.Click("#document-edit"))
+		b.await(`document.getElementById("edit").open && document.activeElement.id === "edit-text"`)
+		b.run(chromedp.Evaluate(fmt.Sprintf(`document.getElementById("edit-text").setRangeText(%q, %s, "end")`, by, what), nil))
+	}
+	const end = `document.getElementById("edit-text").value.length - 2, document.getElementById("edit-text").value.length - 2`
+	edit(end, `, "new": true`)
+	b.run(chromedp.Click("#edit-save"))
+	b.await(`document.getElementById("document-done").innerText === "Saved." && document.getElementById("document-text").innerText.includes("new")`)
+	has("7", `{"b":12345678901234567890,"a":[1.0,"x, y"],"new":true}`)
+
+	// A write of others meanwhile: nothing is saved, and what was typed stays.
+	edit(end, `, "late": true`)
+	put("7", `{"theirs":1}`)
+	b.run(chromedp.Click("#edit-save"))
+	b.await(`document.getElementById("edit-error").innerText.startsWith("This document has been changed") && document.getElementById("edit-text").value.includes("late")`)
+	has("7", `{"theirs":1}`)
+	b.run(chromedp.Click("#edit-cancel"))
+	edit(end, `, "mine": 2`)
+	b.run(chromedp.Click("#edit-save"))
+	b.await(`!document.getElementById("edit").open`)
+	has("7", `{"theirs":1,"mine":2}`)
+
+	// A document that has died meanwhile is not made again.
+	edit(end, "")
+	if err := c.Do(t.Context(), "DOC.DEL", "carts", "7").Err(); err != nil {
+		t.Fatal(err)
+	}
+	b.run(chromedp.Click("#edit-save"))
+	b.await(`document.getElementById("edit-error").innerText.includes("deleted")`)
+	b.run(chromedp.Click("#edit-cancel"), chromedp.Click("#document-edit"))
+	b.await(`document.getElementById("document-text").innerText === "There is no such item." && !document.getElementById("edit").open`)
+	if n, err := c.Do(t.Context(), "DOC.COUNT", "carts").Int(); n != 1 || err != nil {
+		t.Errorf("%d documents live: %v", n, err)
+	}
+}
+
+// TestPageIndexes makes an index, sees what it holds, and drops it.
+func TestPageIndexes(t *testing.T) {
+	harness.Parallel(t)
+	_, c, url := startPage(t)
+	pipe := c.Pipeline()
+	for _, words := range [][]any{{"CONTAINER.CREATE", "orders"}, {"CONTAINER.CREATE", "shops"}, {"INDEX.CREATE", "shops", "/at", "GEO"}, {"INDEX.CREATE", "shops", "/a b", "/c"},
+		{"DOC.PUT", "orders", "1", `{"status":"open"}`}, {"DOC.PUT", "orders", "2", `{"status":"paid"}`}} {
+		pipe.Do(t.Context(), words...)
+	}
+	if _, err := pipe.Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b := openBrowser(t, url)
+	b.await(`document.querySelectorAll("#documents-list li").length === 2`)
+	b.run(chromedp.Click("#indexes summary"), chromedp.SendKeys("#indexes-paths", "status\r"))
+	b.await(`document.getElementById("indexes-text").innerText.includes("did you mean /status?")`)
+	b.run(b.fill("#indexes-paths", "/status\r"))
+	b.await(`/^\/status\s+ready\s+2\s+\d+ B\s+0\s+Drop$/.test(document.getElementById("indexes-body").innerText.trim())`)
+	b.run(b.fill("#indexes-paths", "/status  /the total\r"))
+	b.await(`document.getElementById("indexes-text").innerText === "Created." && document.querySelectorAll("#indexes-body tr").length === 2`)
+	b.keep("indexes", whole)
+	b.run(chromedp.Click("#indexes-body tr:nth-of-type(1) button"))
+	b.await(`document.querySelector("#indexes-body button").innerText === "Drop it?"`)
+	b.run(chromedp.Click("#indexes-body tr:nth-of-type(1) button"))
+	b.await(`document.getElementById("indexes-text").innerText === "Dropped." && document.querySelector("#indexes-body tr:only-child td")?.innerText === "/status /the total"`)
+	b.run(chromedp.Evaluate(`document.getElementById("documents-container").value = "shops"; document.getElementById("documents-container").dispatchEvent(new Event("change"))`, nil))
+	b.await(`[...document.querySelectorAll("#indexes-body td:first-child")].map((e) => e.innerText).sort().join() === "/a b /c,/at GEO"`)
+	b.run(chromedp.Evaluate(`[...document.querySelectorAll("#indexes-body button")].forEach((e) => { e.click(); e.click(); })`, nil))
+	b.await(`document.querySelectorAll("#indexes-body tr").length === 0`)
+	for name, want := range map[string]int{"orders": 1, "shops": 0} {
+		if list, err := c.Do(t.Context(), "INDEX.LIST", name).Slice(); len(list) != want || err != nil {
+			t.Errorf("%s has the indexes %v: %v", name, list, err)
+		}
+	}
+}
+
 // TestPageShowsMore looks at plain keys, a query, a log of deaths, odd names, and a page that changes nothing.
 func TestPageShowsMore(t *testing.T) {
 	harness.Parallel(t)
@@ -385,7 +501,7 @@ func TestPageShowsMore(t *testing.T) {
 	b.run(choose("base64 //4="))
 	b.await(`document.getElementById("document-text").innerText.startsWith("base64 /w==")`)
 	b.run(choose("<img src=x onerror=alert(1)>"))
-	b.await(`document.getElementById("document-text").innerText.includes("<script>alert(2)</script>") && document.getElementById("document-actions").hidden`)
+	b.await(`document.getElementById("document-text").innerText.includes("<script>alert(2)</script>") && document.getElementById("document-actions").hidden && document.getElementById("documents-new").hidden`)
 	b.run(chromedp.Evaluate(`document.getElementById("documents-container").value = "odd:a.b-c"; document.getElementById("documents-container").dispatchEvent(new Event("change"))`, nil))
 	b.await(`document.querySelectorAll("#documents-list li").length === 2`)
 	b.run(b.fill("#documents-find", "SELECT c.n FROM c WHERE c.n > 1\r"))
@@ -415,6 +531,11 @@ func TestPageShowsMore(t *testing.T) {
 	}
 	b.await(`document.querySelector("#containers-body [data-name=carts]").cells[5].innerText === "1"`) // whether the minute of the clock ends before or not
 	b.await(`/ann@example.org/.test(document.getElementById("log-body").innerText) && /the default/.test(document.getElementById("log-body").innerText)`)
+	// The list of last deaths grows by itself.
+	if err := c.Do(t.Context(), "DOC.PUT", "carts", "next", `{"mail":"bob@example.org"}`, "TTL", 1).Err(); err != nil {
+		t.Fatal(err)
+	}
+	b.await(`/bob@example.org[^]*ann@example.org/.test(document.getElementById("log-body").innerText)`)
 	b.keep("log", whole)
 }
 

@@ -12,6 +12,11 @@ const element = (name, attributes = {}, ...children) => {
   return e;
 };
 const setText = (e, text) => { if (e.textContent !== text) e.textContent = text; };
+// sayError shows an error, or hides it.
+function sayError(e, text) {
+  setText(e, text);
+  e.hidden = !text;
+}
 
 // ---------------------------------------------------------------- requests
 
@@ -137,6 +142,7 @@ function draw() {
   const listed = options($('documents-container'), list);
   options($('log-container'), logs);
   $('log').hidden = logs.length === 0;
+  followLog();
   drawContainers();
   if (listed && found === null && list.length > 0) find();
 }
@@ -146,14 +152,14 @@ function drawTiles(info) {
   const lag = info.oldest_dead_ms, commit = info.commit_last_usec;
   const deaths = rate((s) => s.info.expired_keys);
   tiles([
-    ['living', short(sample.containers.reduce((sum, c) => sum + c.documents + c.keys, 0))],
+    ['living', short(info['keys.count'])],
     ['writes/s', short(rate((s) => s.writes)), rate((s) => s.writes)],
     ['reads/s', short(rate((s) => s.reads)), rate((s) => s.reads)],
     ['deaths/s', short(deaths), deaths],
     ['next death', Number.isFinite(next) ? roughly((next - serverNow()) / 1000) : 'none'],
     lag === undefined ? ['dead, not purged', `${Number(info.expired_stale_perc || 0).toFixed(1)} %`] : ['purge lags by', lag < 1000 ? `${lag} ms` : roughly(lag / 1000), undefined, lag > 60000],
     commit === undefined ? ['commits/s', short(rate((s) => s.info.journal_commits))] : ['last commit', micros(commit), undefined, commit > 1e6],
-    ['memory', bytes(info.used_memory)],
+    ['memory', bytes(info['total.allocated'])],
   ]);
 }
 
@@ -189,20 +195,29 @@ const outlooks = new Map(); // by container: the deaths of the next half hour, a
 const sum = (list) => list.reduce((a, b) => a + b, 0);
 const columns = ['Name', 'Default', 'Living', 'Bytes', 'Next death', 'Next minute', 'Next half hour', ''];
 
+// fillRows gives a table a row for each element of a list. Rows that stay keep the focus.
+function fillRows(body, list, key, make, fill) {
+  const rows = new Map([...body.rows].map((r) => [r.dataset.name, r]));
+  list.forEach((e, i) => {
+    const name = key(e), row = rows.get(name) || make(e);
+    row.dataset.name = name;
+    rows.delete(name);
+    fill(row.cells, e);
+    if (body.rows[i] !== row) body.insertBefore(row, body.rows[i] || null);
+  });
+  for (const row of rows.values()) row.remove();
+}
+
 function drawContainers() {
-  const body = $('containers-body'), rows = new Map([...body.rows].map((r) => [r.dataset.name, r]));
-  sample.containers.forEach((c, i) => {
-    const row = rows.get(c.name) || containerRow(c.name), cells = row.cells, outlook = outlooks.get(c.name);
-    rows.delete(c.name);
+  fillRows($('containers-body'), sample.containers, (c) => c.name, (c) => containerRow(c.name), (cells, c) => {
+    const outlook = outlooks.get(c.name);
     setText(cells[1], ttlText(c.ttl) + (c.ttlmode === 'lenient' ? ', lenient' : '') + (c.hold ? ', on hold' : ''));
     setText(cells[2], count(c.documents + c.keys));
     setText(cells[3], bytes(c.bytes));
     setText(cells[4], c.next ? 'in ' + span((c.next - serverNow()) / 1000) : 'none');
     setText(cells[5], outlook ? count(sum(outlook.slice(0, 4))) : '');
     spark(cells[6], outlook && Array.from({length: 30}, (_, i) => sum(outlook.slice(3 * i, 3 * i + 3))));
-    if (body.rows[i] !== row) body.insertBefore(row, body.rows[i] || null);
   });
-  for (const row of rows.values()) row.remove();
   $('containers-more').hidden = !sample.more;
   setText($('containers-more'), `and ${plural(sample.more, 'more container')}`);
 }
@@ -212,9 +227,7 @@ function containerRow(name) {
   cells[0].title = name;
   cells[0].append(element('button', {type: 'button', class: 'link', 'aria-label': `Documents of ${name}`, onclick: () => openContainer(name)}, name));
   if (!readonly) cells[7].append(element('button', {type: 'button', 'aria-label': `Change the default of ${name}`, onclick: () => openChange(name)}, 'Change'));
-  const row = element('tr', {}, ...cells);
-  row.dataset.name = name;
-  return row;
+  return element('tr', {}, ...cells);
 }
 
 // spark draws numbers as small bars.
@@ -321,6 +334,8 @@ $('documents-container').addEventListener('change', () => {
   $('documents-find').value = '';
   shows(false);
   find();
+  setText($('indexes-text'), '');
+  attempt(refreshIndexes, $('indexes-text'));
 });
 $('documents-next').addEventListener('click', () => attempt(found.more, $('documents-text')));
 
@@ -404,22 +419,28 @@ function listItems(list) {
   }}, element('span', {}, text)))));
 }
 
-// pretty indents JSON. All else stays as it is: JSON.parse would round large numbers and reorder members.
-function pretty(text) {
+// tokens returns the parts of JSON, null of all else. JSON.parse would round large numbers and reorder members.
+function tokens(text) {
   try {
     JSON.parse(text);
   } catch {
-    return text;
+    return null;
   }
+  return text.match(/"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s{}[\],:"]+/g);
+}
+const compact = (text) => tokens(text)?.join('') ?? text;
+
+// pretty indents JSON. All else stays as it is.
+function pretty(text) {
   let line = '\n', open = false; // open: the last token is a bracket that opens
-  return text.match(/"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s{}[\],:"]+/g).map((token) => {
+  return tokens(text)?.map((token) => {
     const closes = token === '}' || token === ']', first = open;
     open = token === '{' || token === '[';
     if (closes) line = line.slice(0, -2);
     const before = closes ? (first ? '' : line) : first ? line : '';
     if (open) line += '  ';
     return before + token + (token === ',' ? line : token === ':' ? ' ' : '');
-  }).join('');
+  }).join('') ?? text;
 }
 
 // shows shows the open document, or what to do for one.
@@ -445,6 +466,7 @@ async function show(container, id) {
   const dies = why.expiresat > 0 && why.state === 'alive' ? `Dies in ${span((why.expiresat - serverNow()) / 1000)}. ` : '';
   open(nameOf(id), dies + why.why.replace(/^(dies|never dies)/, 'It $1'), text === null ? 'There is no such item.' : typeof text !== 'string' ? `${nameOf(text)}\n(no UTF-8)` : plain ? text : pretty(text), text !== null);
   $('document-touch').hidden = plain;
+  $('document-edit').hidden = plain || typeof text !== 'string';
 }
 
 // change changes the open item. It reports whether it has.
@@ -462,31 +484,129 @@ $('document-ttl-form').addEventListener('submit', (event) => {
   if (ttl === '-1') return change('It lives until its container says otherwise.', 'PERSIST', id);
   change('Its ttl is set.', 'EXPIRE', id, ttl);
 });
-// Delete asks once more on the same button.
-$('document-delete').addEventListener('click', async () => {
-  const {container, id} = shown, button = $('document-delete');
-  if (!button.dataset.sure) {
-    button.dataset.sure = '1';
-    setText(button, 'Delete it for ever?');
-    return;
-  }
-  calm();
-  const deleted = await change('Deleted.', 'DEL', id);
+sure($('document-delete'), 'Delete it for ever?', async () => {
+  const {container, id} = shown, deleted = await change('Deleted.', 'DEL', id);
   if (deleted && found?.container === container) for (const b of $('documents-list').querySelectorAll('[aria-current]')) b.parentNode.remove();
 });
-function calm() {
-  delete $('document-delete').dataset.sure;
-  setText($('document-delete'), 'Delete');
+
+// sure makes a button ask once more, on itself, before it acts.
+function sure(button, question, act) {
+  const text = button.textContent;
+  const calm = () => {
+    delete button.dataset.sure;
+    setText(button, text);
+  };
+  button.addEventListener('click', () => {
+    if (button.dataset.sure) {
+      calm();
+      return act();
+    }
+    button.dataset.sure = '1';
+    setText(button, question);
+  });
+  button.addEventListener('blur', calm);
 }
-$('document-delete').addEventListener('blur', calm);
+
+// ---------------------------------------------------------------- writing a document
+
+let editing = null; // {container, id, etag}: id and etag are null for a new document
+
+$('documents-new').addEventListener('click', () => openEditor({container: $('documents-container').value, id: null, etag: null}, '{\n  \n}'));
+$('document-edit').addEventListener('click', () => attempt(async () => {
+  const {container, id} = shown, {etag} = fields(await command('DOC.META', container, id)); // before the text: a write between the two is noticed
+  const text = await command('DOC.GET', container, id);
+  if (etag && typeof text === 'string') openEditor({container, id, etag}, pretty(text));
+  else await show(container, id); // it is gone
+}, $('document-done')));
+$('edit-cancel').addEventListener('click', () => $('edit').close());
+
+function openEditor(what, text) {
+  editing = what;
+  setText($('edit-title'), `${what.id === null ? 'New document' : 'Document'} in ${what.container}`);
+  $('edit-id').value = what.id === null ? '' : nameOf(what.id);
+  $('edit-id').readOnly = what.id !== null;
+  $('edit-ttl').value = '';
+  $('edit-text').value = text;
+  sayError($('edit-error'), '');
+  $('edit').showModal();
+  if (what.id !== null) $('edit-text').focus();
+}
+
+$('edit-form').addEventListener('submit', async (event) => {
+  event.preventDefault();
+  const asked = editing, {container, etag} = asked, id = asked.id ?? $('edit-id').value, ttl = secondsOf($('edit-ttl').value);
+  $('edit-save').disabled = true;
+  try {
+    const saved = await command('DOC.PUT', container, id, compact($('edit-text').value), ...(ttl ? ['TTL', ttl] : []), ...(etag ? ['IFMATCH', etag] : ['NX']));
+    if (saved === null) throw new Error(etag ? 'This document has been changed or deleted, or has died, since you opened it. Nothing is saved.' : 'There is a document with this id already. Nothing is saved.');
+    if (editing === asked) $('edit').close();
+    if (!etag && found?.container === container) listItems([[nameOf(id), () => show(container, id)]]);
+    attempt(async () => {
+      await show(container, id);
+      setText($('document-done'), 'Saved.');
+    }, $('document-done'));
+  } catch (e) {
+    if (editing === asked) sayError($('edit-error'), e.message);
+  }
+  $('edit-save').disabled = false;
+});
+
+// ---------------------------------------------------------------- indexes
+
+const indexColumns = ['Paths', 'State', 'Entries', 'Bytes', 'Uses', ''];
+const saysIndex = (i) => visible(i.paths.join(' ')) + (i.geo ? ' GEO' : '');
+const wordsOf = (i) => [...i.paths, ...(i.geo ? ['GEO'] : [])];
+
+async function refreshIndexes() {
+  if (!$('indexes').open) return;
+  const name = $('documents-container').value, list = (await command('INDEX.LIST', name)).map(fields);
+  if (name !== $('documents-container').value) return; // another one was chosen meanwhile
+  fillRows($('indexes-body'), list, (i) => JSON.stringify([name, ...wordsOf(i)]), (i) => indexRow(name, i), (cells, i) => {
+    setText(cells[1], i.state === 'ready' ? 'ready' : `${i.state}, ${i.percent} %`);
+    setText(cells[2], count(i.entries));
+    setText(cells[3], bytes(i.bytes));
+    setText(cells[4], count(i.uses));
+  });
+}
+
+function indexRow(name, index) {
+  const cells = indexColumns.map((label, i) => element('td', {'data-label': label, class: i > 1 && i < 5 ? 'n' : ''}));
+  cells[0].append(saysIndex(index));
+  if (!readonly) {
+    const drop = element('button', {type: 'button', class: 'danger', 'aria-label': `Drop the index ${saysIndex(index)}`}, 'Drop');
+    sure(drop, 'Drop it?', () => changeIndexes('Dropped.', 'INDEX.DROP', name, ...wordsOf(index)));
+    cells[5].append(drop);
+  }
+  return element('tr', {}, ...cells);
+}
+
+const changeIndexes = (done, ...words) => attempt(async () => {
+  await command(...words);
+  setText($('indexes-text'), done);
+  await refreshIndexes();
+  return true;
+}, $('indexes-text'));
+$('indexes').addEventListener('toggle', () => attempt(refreshIndexes, $('indexes-text')));
+$('indexes-form').addEventListener('submit', async (event) => {
+  event.preventDefault();
+  const paths = $('indexes-paths').value.trim().split(/\s+(?=\/|GEO$)/i); // names may have spaces
+  if (await changeIndexes('Created.', 'INDEX.CREATE', $('documents-container').value, ...paths)) $('indexes-paths').value = '';
+});
 
 // ---------------------------------------------------------------- log of deaths
 
-$('log-container').addEventListener('change', () => refreshLog().catch((e) => lost(e.message)));
+let logged = ''; // the state of the log that is shown
 
-async function refreshLog() {
-  if ($('log').hidden) return;
-  const entries = await command('XREVRANGE', `__keyevent@${$('log-container').value}__:expired`, '+', '-', 'COUNT', 20);
+// followLog shows the last deaths anew when a sample tells that there are others.
+async function followLog() {
+  const name = $('log-container').value, state = JSON.stringify([name, sample.containers.find((c) => c.name === name)?.log]);
+  if ($('log').hidden || state === logged) return;
+  logged = state;
+  const entries = await command('XREVRANGE', `__keyevent@${name}__:expired`, '+', '-', 'COUNT', 20).catch((e) => {
+    logged = ''; // the next sample tries again
+    lost(e.message);
+  });
+  if (state !== logged) return; // there are others meanwhile
   $('log-body').replaceChildren(...entries.map(([, list]) => {
     const e = fields(list), by = {document: 'its own end', container: 'the default', change: 'a changed default'};
     return element('tr', {}, element('td', {'data-label': 'Died'}, moment(Number(e.at) / 1000)), element('td', {'data-label': 'Id', class: 'id', title: nameOf(e.id)}, nameOf(e.id)),
@@ -494,6 +614,7 @@ async function refreshLog() {
   }));
   setText($('log-text'), entries.length ? '' : 'Nothing has died here since the log began.');
 }
+$('log-container').addEventListener('change', followLog);
 
 // ---------------------------------------------------------------- changing a default
 
@@ -547,10 +668,6 @@ $('change').addEventListener('close', () => { changing = null; refresh(); });
 function allowApply() {
   $('change-apply').disabled = !changing?.plan || changing.plan.kills > 0 && $('change-typed').value !== changing.name;
 }
-function changeError(text) {
-  setText($('change-error'), text);
-  $('change-error').hidden = !text;
-}
 
 // preview shows what the default that is typed would do, and why the last one was refused.
 async function preview(error = '') {
@@ -566,7 +683,7 @@ async function preview(error = '') {
       command('CONTAINER.FORECAST', name, 'TTL', ttl, 'EVERY', every, 'BUCKETS', 26).then(fields)]);
     if (changing !== asked || previews !== turn || $('change-ttl').value !== typed) return; // another one is under way
     Object.assign(changing, {plan, ttl, etag: changing.etag ?? plan.etag});
-    changeError(error);
+    sayError($('change-error'), error);
     bars($('change-chart'), $('change-bar'), f, f.killed[0]);
     const others = [[plan.sooner, 'sooner'], [plan.later, 'later'], [plan.same, 'as before']].filter(([n]) => n > 0).map(([n, when]) => `${count(n)} ${when}`);
     setText($('change-text'), (plan.kills ? `${plural(plan.kills, 'item')} (${bytes(plan.bytes)}) would die at once.` : 'Nothing would die at once.') +
@@ -577,7 +694,7 @@ async function preview(error = '') {
     $('change-confirm').hidden = plan.kills === 0;
     allowApply();
   } catch (e) {
-    if (changing === asked && previews === turn) changeError(e.message);
+    if (changing === asked && previews === turn) sayError($('change-error'), e.message);
   }
 }
 
@@ -593,7 +710,7 @@ $('change-form').addEventListener('submit', async (event) => {
       changing.etag = null; // that of the next preview
       return await preview('Someone else has changed this default meanwhile. The preview is new: look again, then apply.');
     }
-    changeError('');
+    sayError($('change-error'), '');
     $('change-text').classList.remove('error');
     setText($('change-text'), `The default of ${name} is ${Number(ttl) === -1 ? '-1: what has no ttl never dies' : ttlText(ttl)} now.`);
     setText($('change-sample'), '');
@@ -620,7 +737,7 @@ $('change-undo').addEventListener('click', async () => {
     await command('CONTAINER.UNDO', changing.name);
     $('change').close();
   } catch (e) {
-    changeError(e.message);
+    sayError($('change-error'), e.message);
   }
 });
 
@@ -636,12 +753,11 @@ $('login-form').addEventListener('submit', async (event) => {
   try {
     await post('login', {password: $('login-password').value});
     $('login-password').value = '';
-    $('login-error').hidden = true;
+    sayError($('login-error'), '');
     $('login').close();
     start();
   } catch (e) {
-    setText($('login-error'), e.message);
-    $('login-error').hidden = false;
+    sayError($('login-error'), e.message);
     $('login-password').select();
   }
 });
@@ -653,7 +769,7 @@ async function refresh() {
   if (refreshing || document.hidden || $('login').open || !sample?.containers.length) return;
   refreshing = true;
   try {
-    await Promise.all([refreshDeaths(), refreshOutlooks(), refreshLog()]);
+    await Promise.all([refreshDeaths(), refreshOutlooks(), refreshIndexes()]);
     drawContainers();
   } catch (e) {
     lost(e.message);
@@ -665,6 +781,7 @@ async function start() {
   try {
     const state = await (await fetch('state')).json();
     readonly = state.readonly;
+    $('documents-new').hidden = $('indexes-form').hidden = readonly;
     $('logout').hidden = !(state.known && state.password);
     if (!state.known) return askPassword();
   } catch {
