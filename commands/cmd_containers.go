@@ -36,7 +36,7 @@ var containerCommands = []Command{
 	},
 	{
 		Name: "container.drop", Syntax: "name",
-		Summary: "Removes a container with everything in it, in constant time. Returns 1, or 0 if it does not exist.",
+		Summary: "Removes a container with everything in it, in a time that does not grow with its items. Returns 1, or 0 if it does not exist.",
 		Flags:   Write | Frees | Fast, Scope: ScopeAll, Parse: parseContainerDrop,
 	},
 }

@@ -199,7 +199,8 @@ func (tx *Tx) setPolicy(c *Container, p expiry.Policy, e expiry.HistoryEntry) {
 	tx.recordContainer(c)
 }
 
-// Drop removes a container and its items in constant time. Memory and disk are freed in the background, after the time
+// Drop removes a container and its items in constant time, but for some microseconds for each consumer group of
+// its log. Memory and disk are freed in the background, after the time
 // in which Undo brings the container back. It needs BeginAll.
 func (tx *Tx) Drop(c *Container) {
 	if tx.vetoes(c, nil) {

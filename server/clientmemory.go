@@ -28,18 +28,10 @@ func (s *Server) limitClientMemory() {
 	}
 }
 
-// chargeReply charges a large reply to its client for as long as sending it takes, and returns how much.
-// One reply may be larger than the limit. It is mostly items, which are not copied, so a client may ask
-// for it if it takes it in time. So none counts for more than a part of the limit. That also keeps the
-// next requester from being the largest client.
-func (c *conn) chargeReply(r *commands.Reply) int {
-	const most = 32 // the limit is divided by this
-	size := int64(replySize(r))
-	if limit := c.server.Settings().ClientMemoryLimit(); limit > 0 {
-		size = min(size, limit/most)
-	}
-	return c.session.Memory.Charge(int(size))
-}
+// chargeReply charges a large reply to its client for as long as sending it takes, and returns how much. It
+// counts whole: what is not computed for it shares memory with an item, but an overwritten item is held by the
+// reply alone. One reply may be larger than the limit: the client gets it if nobody with as much asks meanwhile.
+func (c *conn) chargeReply(r *commands.Reply) int { return c.session.Memory.Charge(replySize(r)) }
 
 // replySize is about how many bytes a reply keeps in memory. The same string several times in a row, as in
 // an MGET of one key, counts once.

@@ -1,6 +1,9 @@
 package aof
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 const (
 	setHead = "*3\r\n$3\r\nset\r\n"
@@ -16,6 +19,7 @@ type Op struct {
 
 // AppendSet appends the command that sets a key.
 func AppendSet(dst []byte, key, rec string) []byte {
+	dst = room(dst, int(SetSize(len(key), len(rec))))
 	dst = append(dst, setHead...)
 	dst = appendBulk(dst, key)
 	return appendBulk(dst, rec)
@@ -26,6 +30,7 @@ func appendSet(dst []byte, key, rec, body string) []byte {
 	if body == "" {
 		return AppendSet(dst, key, rec)
 	}
+	dst = room(dst, int(SetSize(len(key), len(rec)+len(body))))
 	dst = append(dst, setHead...)
 	dst = appendBulk(dst, key)
 	dst = append(dst, '$')
@@ -38,7 +43,7 @@ func appendSet(dst []byte, key, rec, body string) []byte {
 
 // AppendDel appends the command that deletes a key.
 func AppendDel(dst []byte, key string) []byte {
-	dst = append(dst, delHead...)
+	dst = append(room(dst, len(delHead)+len("$\r\n\r\n")+digits(len(key))+len(key)), delHead...)
 	return appendBulk(dst, key)
 }
 
@@ -50,6 +55,15 @@ func AppendOps(dst []byte, ops []Op) []byte {
 		} else {
 			dst = appendSet(dst, o.Key, o.Rec, o.Body)
 		}
+	}
+	return dst
+}
+
+// room returns dst with room for a command. What it grows to is double at least: append grows large slices by a
+// quarter, and so copies the commands of a large transaction four times, under its locks.
+func room(dst []byte, size int) []byte {
+	if cap(dst)-len(dst) < size {
+		dst = slices.Grow(dst, max(size, len(dst)))
 	}
 	return dst
 }

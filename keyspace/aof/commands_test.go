@@ -59,3 +59,26 @@ func TestAppendParts(t *testing.T) {
 		t.Errorf("%q, end %d", content, file.End())
 	}
 }
+
+// The commands of a large transaction are moved to larger memory a few times, not in proportion to their size.
+func TestCommandsAreMovedSeldom(t *testing.T) {
+	t.Parallel()
+	for name, add := range map[string]func(c *aof.Commands){
+		"set": func(c *aof.Commands) { c.Set("1:key", "record", "") },
+		"two": func(c *aof.Commands) { c.Set("1:key", "record", "body") },
+		"del": func(c *aof.Commands) { c.Del("1:key") },
+	} {
+		var c aof.Commands
+		moved := 0
+		for range 100_000 {
+			before := cap(c.Text)
+			size := len(c.Text)
+			if add(&c); cap(c.Text) != before {
+				moved += size
+			}
+		}
+		if moved > 2*len(c.Text) {
+			t.Errorf("%s: %d bytes are moved for %d", name, moved, len(c.Text))
+		}
+	}
+}

@@ -72,6 +72,10 @@ func open(fsys vfs.FS, path string, partitions int, log zerolog.Logger) (_ *Dir,
 	}
 	d := &Dir{FS: fsys, Path: path}
 	d.version.Store(formatVersion)
+	before, err := fsys.ReadDir(path)
+	if err != nil {
+		return nil, err
+	}
 	if d.lock, err = lock(fsys, path, false); err != nil {
 		return nil, err
 	}
@@ -90,7 +94,10 @@ func open(fsys vfs.FS, path string, partitions int, log zerolog.Logger) (_ *Dir,
 		return nil, err
 	}
 	if d.Partitions == 0 {
-		d.Partitions = partitions
+		if d.Partitions = partitions; len(before) == 1 && before[0].Name() == lockName {
+			log.Warn().Str("folder", path).
+				Msg("the data folder has nothing but a lock: a first start was interrupted, or all data was removed")
+		}
 		return d, d.create(log)
 	}
 	d.version.Store(int32(version))

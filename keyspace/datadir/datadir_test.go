@@ -92,6 +92,29 @@ func TestPartitionCountIsTheFolders(t *testing.T) {
 	}
 }
 
+// A folder that has nothing but LOCK is taken with a warning. A new one, or one with other files, gives none.
+func TestFolderWithNothingButALock(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		files []string
+		want  bool
+	}{{nil, false}, {[]string{lockName}, true}, {[]string{lockName, CatalogueName}, false}, {[]string{"other"}, false}} {
+		path := t.TempDir()
+		for _, name := range tt.files {
+			vfstest.Write(t, vfs.OS, filepath.Join(path, name), nil)
+		}
+		var log bytes.Buffer
+		d, err := Open(vfstest.Fast(), path, 2, zerolog.New(&log))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Close()
+		if got := strings.Contains(log.String(), "nothing but a lock"); got != tt.want {
+			t.Errorf("%v: %s", tt.files, &log)
+		}
+	}
+}
+
 // It is not parallel: a process that it starts has the files of other tests open for a moment, with their locks.
 func TestDataFolderInUse(t *testing.T) {
 	path := t.TempDir()
