@@ -22,9 +22,9 @@ const (
 	largeHeapGC   = 20
 	quietTicks    = 2       // ticks with few allocations before memory is released
 	quietBytes    = 1 << 20 // allocated in a tick with few allocations, at most
-	minRelease    = 4 << 20 // bytes; to release less is not worth it
+	minRelease    = 8 << 20 // bytes; to release less is not worth it
 	minShare      = 16      // nor is less than this part of the live heap
-	ticksToNextGC = 8       // from one release to the next, because a pause is not an end
+	ticksToNextGC = 16      // from one release to the next, because a pause is not an end
 )
 
 // heapFigures are what the heapKeeper looks at, in bytes.
