@@ -27,8 +27,11 @@ func TestHeapKeeper(t *testing.T) {
 		now.allocated += 50 * mb
 		now.live, now.held = now.live+20*mb, now.held+40*mb
 		want := 0
-		if now.live > largeHeap && k.percent == smallHeapGC {
+		switch {
+		case now.live > largeHeap && k.percent != largeHeapGC:
 			want = largeHeapGC
+		case now.live > middleHeap && k.percent == smallHeapGC:
+			want = middleHeapGC
 		}
 		tick(want, false)
 	}
