@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"mayfly/commands/redisfmt"
-	"mayfly/commands/scripts/compiled"
+	"mayfly/commands/scripts"
 )
 
 // numkeysAt is the position of the number of keys among the arguments of EVAL and its relatives. The keys follow it.
@@ -149,7 +149,7 @@ func namesScript(args []string) bool {
 }
 
 // loadScript returns the script that the arguments of EVAL or a relative name. It compiles and caches the body of EVAL.
-func (e *Engine) loadScript(args []string) (*compiled.Script, error) {
+func (e *Engine) loadScript(args []string) (*scripts.Script, error) {
 	switch {
 	case e.Scripts.off.Load():
 		return nil, errScriptsOff

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"mayfly/commands/redisfmt"
-	"mayfly/commands/scripts/compiled"
+	"mayfly/commands/scripts"
 	"mayfly/keyspace"
 )
 
@@ -167,7 +167,7 @@ type Input struct {
 
 	put putInput // the result of parsing DOC.PUT
 
-	script *compiled.Script // of EVAL or a relative; nil: not known yet
+	script *scripts.Script // of EVAL or a relative; nil: not known yet
 
 	receivers int  // of a PUBLISH in a transaction, if matched
 	matched   bool // the receivers are known already

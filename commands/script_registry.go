@@ -7,14 +7,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mayfly/commands/scripts/compiled"
+	"mayfly/commands/scripts"
 	"mayfly/expiry/clock"
 )
 
 // Scripts holds the scripts of an engine: those that are cached, and those that run for long. The zero value is ready.
 // Safe for concurrent use.
 type Scripts struct {
-	cache     compiled.Cache
+	cache     scripts.Cache
 	off       atomic.Bool  // see SetEnabled
 	timeLimit atomic.Int64 // see SetTimeLimit
 	used      atomic.Bool  // a script has run
@@ -49,7 +49,7 @@ func (ss *Scripts) SetEnabled(on bool) { ss.off.Store(!on) }
 func (ss *Scripts) SetTimeLimit(limit time.Duration) { ss.timeLimit.Store(int64(max(limit, 0))) }
 
 // Stats returns the figures of the cached scripts.
-func (ss *Scripts) Stats() compiled.Stats { return ss.cache.Stats() }
+func (ss *Scripts) Stats() scripts.Stats { return ss.cache.Stats() }
 
 // Stop ends all scripts. They change nothing. No script runs for long afterwards.
 func (ss *Scripts) Stop() {
@@ -241,14 +241,14 @@ func (e *Engine) beginScript(s *Session, r *row, args []string) error {
 	return nil
 }
 
-// What is known of a script from its earlier runs: bits of [compiled.Script.Notes].
+// What is known of a script from its earlier runs: bits of [scripts.Script.Notes].
 const (
 	scriptNeedsAll  uint32 = 1 << iota // it uses keys that its calls do not name
 	scriptTakesLong                    // it takes longer than longScript
 )
 
 // note sets or clears what is known of a script.
-func note(script *compiled.Script, bit uint32, on bool) {
+func note(script *scripts.Script, bit uint32, on bool) {
 	for {
 		old := script.Notes.Load()
 		now := old &^ bit

@@ -9,7 +9,6 @@ import (
 
 	"mayfly/commands/redisfmt"
 	"mayfly/commands/scripts"
-	"mayfly/commands/scripts/compiled"
 	"mayfly/expiry/clock"
 )
 
@@ -31,7 +30,7 @@ import (
 type scriptRun struct {
 	engine *Engine
 	x      *Context
-	script *compiled.Script
+	script *scripts.Script
 	began  time.Duration // as clock.Monotonic says
 	now    time.Duration // the last look at the clock
 

@@ -2,8 +2,6 @@ package scripts
 
 import (
 	"testing"
-
-	"mayfly/commands/scripts/compiled"
 )
 
 const lockRelease = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
@@ -14,7 +12,7 @@ type constant struct{ echo }
 func (constant) Call([]string) (Value, error) { return Value{Kind: Bulk, Str: "token"}, nil }
 
 func BenchmarkLockRelease(b *testing.B) {
-	var c compiled.Cache
+	var c Cache
 	s, err := c.Load(lockRelease, true)
 	if err != nil {
 		b.Fatal(err)
@@ -39,7 +37,7 @@ func BenchmarkInstructions(b *testing.B) {
 		"pairs":  `local t = {} for i = 1, 1000 do t["k" .. i] = i end local s = 0 for j = 1, 50 do for k, v in pairs(t) do s = s + v end end return s`,
 	} {
 		b.Run(name, func(b *testing.B) {
-			s, err := new(compiled.Cache).Load(body, true)
+			s, err := new(Cache).Load(body, true)
 			if err != nil {
 				b.Fatal(err)
 			}

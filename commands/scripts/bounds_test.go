@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"mayfly/commands/scripts/compiled"
+	"mayfly/commands/scripts/lua"
 	"mayfly/test/drill"
 )
 
@@ -265,6 +265,43 @@ var (
 	}
 )
 
+// libraries are hostile scripts for Redis' libraries: what they take is bounded, and what takes long asks whether to go on.
+var (
+	hostileLibraries = []string{
+		`cjson.encode_sparse_array(false, 0) cjson.encode({[2^31-1] = 1})`,
+		`local t = {} for i = 1, 20 do t = {t, t, t, t, t, t, t, t} end cjson.encode(t)`,
+		`local t = {} for i = 1, 20 do t = {a = t, b = t, c = t, d = t, e = t, f = t} end cjson.encode(t)`,
+		`local s = string.rep('\0', 1000000) local t = {} for i = 1, 100 do t[i] = s end cjson.encode(t)`,
+		`cjson.decode('[' .. string.rep('1,', 600000) .. '1]')`,
+		`cjson.decode('[' .. string.rep('{},', 100000) .. '1]')`,
+		`cjson.decode('[' .. string.rep('[[[[]]]],', 40000) .. '1]')`,
+		`local t = {} for i = 1, 50000 do t[i] = '"' .. i .. '":1' end local s = '{' .. table.concat(t, ',') .. '}' for i = 1, 10 do cjson.decode(s) end`,
+		`cjson.decode('"\\n' .. string.rep('\\n', 6000000) .. '"')`,
+		`for i = 1, 1e9 do cjson.new() end`,
+		`local s = string.rep('x', 1000000) for i = 1, 1e9 do cjson.encode(s) end`,
+		`local t = {} for i = 1, 10 do t[i] = t end cmsgpack.pack(t)`,
+		`local t = {} for i = 1, 10 do t['k' .. i] = t end cmsgpack.pack(t)`,
+		`local s = string.rep('x', 1000000) local t = {} for i = 1, 100 do t[i] = s end cmsgpack.pack(t)`,
+		`cmsgpack.unpack('\221\255\255\255\255' .. string.rep('\1', 5000000))`,
+		`cmsgpack.unpack('\221\255\255\255\255' .. string.rep('\144', 1000000))`,
+		`cmsgpack.unpack('\221\255\255\255\255' .. string.rep('\129\1\1', 500000))`,
+		`for i = 1, 10000 do cmsgpack.unpack('\129\206\0\0\255\255\1') end`,
+		`for i = 1, 1e9 do cmsgpack.pack(i) end`,
+		`struct.pack(string.rep('x', 50000000))`,
+		`local s = string.rep('x', 1000000) for i = 1, 1000 do struct.pack('sc0', s, s) end`,
+		`for i = 1, 1e9 do struct.unpack('bbbb', 'abcd') end`,
+	}
+	longLibraries = []string{
+		`local s = string.rep(' ', 999999) for i = 1, 1000 do cjson.decode(s .. '1') end`,
+		`local s = string.rep('0', 1000000) for i = 1, 1000 do cjson.decode(s) end`,
+		`local s = '"' .. string.rep('x', 1000000) .. '"' for i = 1, 1000 do cjson.decode(s) end`,
+		`local t = {} for i = 1, 300000 do t[i] = false end t.x = 1 cjson.encode(t)`,
+		`local t = {} for i = 1, 300000 do t[i] = false end t.x = 1 cmsgpack.pack(t)`,
+		`cmsgpack.unpack('\221\255\255\255\255' .. string.rep('\192', 1000000))`,
+		`local f = string.rep(' ', 100000) for i = 1, 1000 do struct.size(f) end`,
+	}
+)
+
 // TestBounds shows that hostile scripts end with bounded work, memory and stack. What is not bounded takes minutes.
 func TestBounds(t *testing.T) { // alone: it measures the heap
 	const enough = 16 << 20 // for scripts that are to end otherwise
@@ -292,13 +329,18 @@ func TestBounds(t *testing.T) { // alone: it measures the heap
 			var arg *ArgError
 			return err == nil || errors.As(err, &memory) || errors.As(err, &result) || errors.As(err, &arg)
 		}},
+		{"libraries", hostileLibraries, 100, little, func(_ Value, err error) bool {
+			var memory *MemoryError
+			return err == nil || err == errTime || errors.As(err, &memory)
+		}},
+		{"long libraries", longLibraries, 0, enough, func(_ Value, err error) bool { return err == errTime }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for i, body := range tt.scripts {
 				if i%drill.Pick(8, 2, 1) != 0 {
 					continue
 				}
-				s, err := new(compiled.Cache).Load(body, false)
+				s, err := new(Cache).Load(body, false)
 				if err != nil {
 					t.Errorf("%s: %v", body, err)
 					continue
@@ -324,18 +366,16 @@ func TestBounds(t *testing.T) { // alone: it measures the heap
 func TestCompileBounds(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ body, want string }{
-		{strings.Repeat(" ", compiled.MaxBody+1), "script is larger than 2097152 bytes"},
-		{strings.Repeat("f=function()end ", 5000), "user_script:1: chunk has more than 4096 functions"},
+		{strings.Repeat(" ", lua.MaxBody+1), "script is larger than 2097152 bytes"},
 		{"return " + strings.Repeat("(", 1000), "user_script:1: chunk has too many syntax levels"},
 		{"return 1" + strings.Repeat("+1", 100_000), "user_script:1: chunk has too many syntax levels"},
-		{"if 1 then " + strings.Repeat("elseif 1 then ", 100_000) + "end", "user_script:1: chunk has too many syntax levels"},
 		{"return a" + strings.Repeat(".a", 100_000), "user_script:1: chunk has too many syntax levels"},
 		{strings.Repeat("local a ", 201), "user_script:1: main function has more than 200 local variables"},
 		{"local t = {" + strings.Repeat("{", 300), "user_script:1: chunk has too many syntax levels"},
 		{"f(" + strings.Repeat("1,", 300) + "1)", "user_script:1: function or expression too complex"},
 	} {
 		want := "ERR Error compiling script (new function): " + tt.want
-		if _, err := new(compiled.Cache).Load(tt.body, false); err == nil || err.Error() != want {
+		if _, err := new(Cache).Load(tt.body, false); err == nil || err.Error() != want {
 			t.Errorf("%.40s: got %v, want %s", tt.body, err, want)
 		}
 	}
@@ -344,7 +384,7 @@ func TestCompileBounds(t *testing.T) {
 // TestNoTrace shows that a script finds nothing of the one before it.
 func TestNoTrace(t *testing.T) {
 	t.Parallel()
-	var c compiled.Cache
+	var c Cache
 	run := func(body string) Value {
 		s, err := c.Load(body, false)
 		if err != nil {
@@ -387,7 +427,7 @@ func TestCallEndsScript(t *testing.T) {
 		`pcall(table.sort, {1, 2}, function() redis.call("x") end) return 1`,
 		`return tostring(setmetatable({}, {__tostring = function() redis.call("x") end}))`,
 	} {
-		s, err := new(compiled.Cache).Load(body, false)
+		s, err := new(Cache).Load(body, false)
 		if err != nil {
 			t.Fatal(err)
 		}

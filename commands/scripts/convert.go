@@ -3,91 +3,94 @@ package scripts
 import (
 	"strings"
 
-	"mayfly/commands/scripts/lualib"
-
-	lua "github.com/yuin/gopher-lua"
+	"mayfly/commands/scripts/lua"
 )
 
 // maxReplyDepth bounds nested arrays of a script's reply.
 const maxReplyDepth = 1_000
 
+// oneLine makes a text fit into a line of the protocol.
+func oneLine(s string) string { return lineEnds.Replace(strings.Trim(s, "\r\n")) }
+
+var lineEnds = strings.NewReplacer("\r", " ", "\n", " ")
+
 // field returns a table with one member.
-func field(L *lua.LState, name string, v lua.LValue) *lua.LTable {
-	machineOf(L).Charge(L, tableSize+mapSize+keysSize+2*stringSize)
-	t := L.CreateTable(0, 1)
-	t.RawSetString(name, v)
+func field(m *lua.Machine, name string, v lua.Value) *lua.Table {
+	t := m.NewTable(0)
+	m.Set(t, name, v)
 	return t
 }
 
 // toLua returns the reply of a command as a value of Lua.
-func (m *machine) toLua(L *lua.LState, v *Value) lua.LValue {
-	m.Charge(L, stringSize+len(v.Str))
+func (r *runner) toLua(v *Value) lua.Value {
+	m := r.m
+	m.Charge(lua.StringSize + len(v.Str))
 	switch v.Kind {
 	case Int:
-		return number(lua.LNumber(v.Int))
+		return lua.Number(float64(v.Int))
 	case Bulk:
-		return lua.LString(v.Str)
+		return v.Str
 	case Status:
-		m.Charge(L, tableSize+entrySize)
-		return field(L, "ok", lua.LString(v.Str))
+		return field(m, "ok", v.Str)
 	case Error:
-		t := errorTable(L, "-"+v.Str)
-		t.RawSetString("ignore_error_stats_update", lua.LTrue)
+		t := errorTable(m, "-"+v.Str)
+		m.Set(t, "ignore_error_stats_update", true)
 		return t
-	case Array:
-		return m.elements(L, v.Elems)
 	case Bool:
-		return lua.LBool(v.Int != 0)
+		return v.Int != 0
 	case Double:
-		m.Charge(L, tableSize+entrySize)
-		return field(L, "double", lua.LNumber(v.Double))
+		return field(m, "double", lua.Number(v.Double))
 	case Big:
-		m.Charge(L, tableSize+entrySize)
-		return field(L, "big_number", lua.LString(v.Str))
+		return field(m, "big_number", v.Str)
 	case Verbatim:
-		m.Charge(L, 2*(tableSize+entrySize))
 		format, text, _ := strings.Cut(v.Str, ":")
-		t := field(L, "string", lua.LString(text))
-		t.RawSetString("format", lua.LString(format))
-		return field(L, "verbatim_string", t)
-	case Map:
-		m.Charge(L, 2*tableSize+entrySize)
-		t := L.CreateTable(0, 0)
-		for i := 0; i+1 < len(v.Elems); i += 2 {
-			if k := m.toLua(L, &v.Elems[i]); k != lua.LNil {
-				m.rawSet(L, t, k, m.toLua(L, &v.Elems[i+1]))
-			}
-		}
-		return field(L, "map", t)
-	case Set:
-		m.Charge(L, 2*tableSize+entrySize)
-		t := L.CreateTable(0, 0)
-		for i := range v.Elems {
-			if k := m.toLua(L, &v.Elems[i]); k != lua.LNil {
-				m.rawSet(L, t, k, lua.LTrue)
-			}
-		}
-		return field(L, "set", t)
+		t := field(m, "string", text)
+		m.Set(t, "format", format)
+		return field(m, "verbatim_string", t)
+	case Array, Map, Set:
+		return r.elements(v)
 	}
-	if m.resp == 3 {
-		return lua.LNil
+	if r.resp == 3 {
+		return nil
 	}
-	return lua.LFalse
+	return false
 }
 
-func (m *machine) elements(L *lua.LState, elems []Value) *lua.LTable {
-	m.Charge(L, tableSize+slotSize*len(elems))
-	t := L.CreateTable(len(elems), 0)
-	h := tableOf(t)
-	for i := range elems {
-		h.Array = append(h.Array, m.toLua(L, &elems[i]))
+func (r *runner) elements(v *Value) *lua.Table {
+	n := 0
+	if v.Kind == Array {
+		n = len(v.Elems)
+	}
+	t := r.m.NewTable(n)
+	defer r.m.Release(r.m.Hold(t))
+	for i := 0; i < len(v.Elems); i++ {
+		e := r.toLua(&v.Elems[i])
+		switch v.Kind {
+		case Array:
+			r.m.SetElement(t, i+1, e)
+			continue
+		case Set:
+			if e != nil {
+				r.m.Set(t, e, true)
+			}
+			continue
+		}
+		if i++; i < len(v.Elems) && e != nil {
+			r.m.Set(t, e, r.toLua(&v.Elems[i]))
+		}
+	}
+	switch v.Kind {
+	case Map:
+		return field(r.m, "map", t)
+	case Set:
+		return field(r.m, "set", t)
 	}
 	return t
 }
 
 // errorTable returns an error reply as scripts see it. The text begins with a minus sign and a code, or has no code.
-func errorTable(L *lua.LState, text string) *lua.LTable {
-	machineOf(L).Charge(L, 2*len(text)+stringSize)
+func errorTable(m *lua.Machine, text string) *lua.Table {
+	m.Charge(2*len(text) + lua.StringSize)
 	code := "ERR"
 	if rest, ok := strings.CutPrefix(text, "-"); ok {
 		text = rest
@@ -95,42 +98,49 @@ func errorTable(L *lua.LState, text string) *lua.LTable {
 			code, text = before, after
 		}
 	}
-	return field(L, "err", lua.LString(code+" "+strings.Trim(text, "\r\n")))
+	return field(m, "err", code+" "+strings.Trim(text, "\r\n"))
 }
 
 // reply turns what a script returns into a reply.
 type reply struct {
-	m    *machine
-	L    *lua.LState
+	*runner
 	size int64
 }
 
 func (r *reply) charge(n int) {
-	r.size += int64(n)
-	if r.size > r.m.limits.Result {
-		r.m.end(&ResultError{r.m.limits.Result})
+	if r.size += int64(n); r.size > r.limits.Result {
+		r.m.End(&ResultError{r.limits.Result})
 	}
-	r.m.Work(r.L, n>>4)
+	r.m.Work(n >> 4)
 }
 
-func (r *reply) value(v lua.LValue, depth int) Value {
+// text returns a member of a table if it is a string.
+func (r *reply) text(t *lua.Table, name string) (s string, ok bool) {
+	s, ok = t.Get(name).(string)
+	r.charge(len(s))
+	return s, ok
+}
+
+func (r *reply) value(v lua.Value, depth int) Value {
 	r.charge(16)
 	switch v := v.(type) {
-	case lua.LString:
+	case string:
 		r.charge(len(v))
-		return Value{Kind: Bulk, Str: string(v)}
-	case lua.LNumber:
-		return Value{Kind: Int, Int: lualib.Truncate(float64(v))}
-	case lua.LBool:
-		switch {
-		case r.m.resp == 3 && bool(v):
-			return Value{Kind: Bool, Int: 1}
-		case r.m.resp == 3:
-			return Value{Kind: Bool}
-		case bool(v):
+		return Value{Kind: Bulk, Str: v}
+	case float64:
+		return Value{Kind: Int, Int: lua.Truncate(v)}
+	case bool:
+		out := Value{Kind: Bool}
+		if v {
+			out.Int = 1
+		}
+		if r.resp == 3 {
+			return out
+		}
+		if v {
 			return Value{Kind: Int, Int: 1}
 		}
-	case *lua.LTable:
+	case *lua.Table:
 		if depth > maxReplyDepth {
 			return ErrorValue("ERR reached lua stack limit")
 		}
@@ -139,52 +149,48 @@ func (r *reply) value(v lua.LValue, depth int) Value {
 	return Value{}
 }
 
-func (r *reply) table(t *lua.LTable, depth int) Value {
-	if text, ok := rawGetString(t, "err").(lua.LString); ok {
-		r.charge(len(text))
-		v := ErrorValue(lualib.OneLine(string(text)))
-		if lua.LVAsBool(rawGetString(t, "ignore_error_stats_update")) {
+func (r *reply) table(t *lua.Table, depth int) Value {
+	if s, ok := r.text(t, "err"); ok {
+		v := ErrorValue(oneLine(s))
+		if lua.Truth(t.Get("ignore_error_stats_update")) {
 			v.Int = 1
 		}
 		return v
 	}
-	if text, ok := rawGetString(t, "ok").(lua.LString); ok {
-		r.charge(len(text))
-		return Value{Kind: Status, Str: strings.NewReplacer("\r", " ", "\n", " ").Replace(string(text))}
+	if s, ok := r.text(t, "ok"); ok {
+		return Value{Kind: Status, Str: lineEnds.Replace(s)}
 	}
-	if f, ok := rawGetString(t, "double").(lua.LNumber); ok {
-		return Value{Kind: Double, Double: float64(f)}
+	if f, ok := t.Get("double").(float64); ok {
+		return Value{Kind: Double, Double: f}
 	}
-	if inner, ok := rawGetString(t, "map").(*lua.LTable); ok {
+	if inner, ok := t.Get("map").(*lua.Table); ok {
 		out := Value{Kind: Map}
-		for k, v := r.m.next(r.L, inner, lua.LNil); k != lua.LNil; k, v = r.m.next(r.L, inner, k) {
+		for k, v := range r.m.All(inner) {
 			out.Elems = append(out.Elems, r.value(k, depth+1), r.value(v, depth+1))
 		}
 		return out
 	}
-	if inner, ok := rawGetString(t, "set").(*lua.LTable); ok {
+	if inner, ok := t.Get("set").(*lua.Table); ok {
 		out := Value{Kind: Set}
-		for k, _ := r.m.next(r.L, inner, lua.LNil); k != lua.LNil; k, _ = r.m.next(r.L, inner, k) {
+		for k := range r.m.All(inner) {
 			out.Elems = append(out.Elems, r.value(k, depth+1))
 		}
 		return out
 	}
-	if text, ok := rawGetString(t, "big_number").(lua.LString); ok {
-		r.charge(len(text))
-		return Value{Kind: Big, Str: strings.NewReplacer("\r", " ", "\n", " ").Replace(string(text))}
+	if s, ok := r.text(t, "big_number"); ok {
+		return Value{Kind: Big, Str: lineEnds.Replace(s)}
 	}
-	if inner, ok := rawGetString(t, "verbatim_string").(*lua.LTable); ok {
-		format, ok1 := rawGetString(inner, "format").(lua.LString)
-		text, ok2 := rawGetString(inner, "string").(lua.LString)
+	if inner, ok := t.Get("verbatim_string").(*lua.Table); ok {
+		format, ok1 := r.text(inner, "format")
+		s, ok2 := r.text(inner, "string")
 		if ok1 && ok2 {
-			r.charge(len(text) + len(format))
-			return Value{Kind: Verbatim, Str: (string(format) + "   ")[:3] + ":" + string(text)}
+			return Value{Kind: Verbatim, Str: (format + "   ")[:3] + ":" + s}
 		}
 	}
 	out := Value{Kind: Array, Elems: []Value{}}
 	for i := 1; ; i++ {
-		v := r.m.rawGet(r.L, t, lua.LNumber(i))
-		if v == lua.LNil {
+		v := t.At(i)
+		if v == nil {
 			return out
 		}
 		out.Elems = append(out.Elems, r.value(v, depth+1))

@@ -6,13 +6,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"mayfly/commands/scripts/compiled"
 )
 
 // mustEnd runs a script and fails if it meets an internal error or takes long.
 func mustEnd(t *testing.T, body string) {
-	s, err := new(compiled.Cache).Load(body, false)
+	s, err := new(Cache).Load(body, false)
 	if err != nil {
 		if !strings.HasPrefix(err.Error(), "ERR ") || strings.ContainsAny(err.Error(), "\r\n") {
 			t.Fatalf("error of compiling: %q", err)

@@ -2,8 +2,6 @@ package scripts
 
 import (
 	"testing"
-
-	"mayfly/commands/scripts/compiled"
 )
 
 // echo is a Caller that answers each command with its arguments.
@@ -22,7 +20,7 @@ func (echo) SetProtocol(int)               {}
 
 func TestRun(t *testing.T) {
 	t.Parallel()
-	var c compiled.Cache
+	var c Cache
 	s, err := c.Load(`local r = redis.call('echo', KEYS[1], ARGV[1]) return r[2] .. r[3]`, false)
 	if err != nil {
 		t.Fatal(err)

@@ -1,5 +1,7 @@
 package scripts
 
+import "mayfly/commands/scripts/lua"
+
 // Kind is the kind of a Value: the types of RESP2 and RESP3 that commands and scripts reply with.
 type Kind byte
 
@@ -49,11 +51,7 @@ type Caller interface {
 }
 
 // Interrupt ends a script from outside. A nil Interrupt never does.
-type Interrupt interface {
-	// Stop is asked every some thousand instructions and within builtins that can run long, by the
-	// goroutine of Run. A non-nil error ends the script: Run returns it, and no pcall catches it.
-	Stop() error
-}
+type Interrupt = lua.Interrupt
 
 // Limits bounds one run of a script. A zero field has the default.
 type Limits struct {

@@ -1,2 +1,0 @@
-// Package cformat formats numbers and texts as printf of C does, for Lua's string.format.
-package cformat

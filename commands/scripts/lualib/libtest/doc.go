@@ -1,2 +1,0 @@
-// Package libtest compares Lua libraries written in Go with those of a real Redis.
-package libtest
