@@ -47,7 +47,7 @@ var layers = layerTable{
 	{"commands/jsondoc", "commands/redisfmt expiry/members query/jsontext expiry"},
 	{"cluster/bus", "commands/redisfmt expiry/clock"},
 	{"commands/redisfmt", ""},
-	{"commands/scripts", "commands/scripts/lua query/jsontext"},
+	{"commands/scripts", "commands/scripts/lua"},
 	{"commands/scripts/lua", ""},
 	{"cluster/transport", "expiry/clock vfs"},
 	{"cluster/forming", "keyspace/record expiry/clock vfs"},

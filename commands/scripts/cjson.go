@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"mayfly/commands/scripts/lua"
-	"mayfly/query/jsontext"
 )
 
 // maxJSONDepth bounds nested tables, whatever the settings: what the stack of Lua in C has room for, if they are arrays.
@@ -372,14 +371,7 @@ func isInvalidNumber(s string) bool {
 }
 
 func (d *decoder) number(rest string) {
-	n := len(rest) - len(strings.TrimLeft(rest, "-0123456789."))
-	var f float64
-	if n < len(rest) && (rest[n]|0x20 == 'e' || rest[n]|0x20 == 'x') || strings.LastIndexByte(rest[:n], '-') > 0 ||
-		strings.Count(rest[:n], ".") > 1 || n > 0 && (rest[n-1] == '.' || rest[0] == '.' || n > 1 && rest[:2] == "-.") || n < 2 && rest[0] == '-' || n == 0 {
-		f, n = lua.Strtod(rest)
-	} else { // digits, a sign and a point at most
-		f = jsontext.ParseNumber(rest[:n])
-	}
+	f, n := lua.Strtod(rest)
 	if n == 0 {
 		d.tok = "invalid number"
 		return

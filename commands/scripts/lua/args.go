@@ -70,9 +70,17 @@ func (c *Call) TextOr(i int, absent string) string {
 	return c.Text(i)
 }
 
+// number is ToNumber that counts the work for a long string.
+func (c *Call) number(v Value) (float64, bool) {
+	if s, ok := v.(string); ok {
+		c.M.long(s)
+	}
+	return ToNumber(v)
+}
+
 // Num returns argument i, a number or a string that is one.
 func (c *Call) Num(i int) float64 {
-	f, ok := ToNumber(c.Arg(i))
+	f, ok := c.number(c.Arg(i))
 	if !ok {
 		c.TypeError(i, "number")
 	}

@@ -261,7 +261,7 @@ func tonumber(c *Call) []Value {
 		if f, ok := parseUnsigned(s, base); ok {
 			return c.Return(Number(f))
 		}
-	} else if f, ok := ToNumber(c.Any(1)); ok {
+	} else if f, ok := c.number(c.Any(1)); ok {
 		return c.Return(Number(f))
 	}
 	return c.Return(nil)

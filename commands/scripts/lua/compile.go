@@ -231,21 +231,6 @@ func (g *compiler) locals(n *node) stmt {
 			return doNext
 		}
 	}
-	if len(n.vars) == 1 && len(n.list) == 1 { // often
-		e := g.expr(n.list[0])
-		g.declare(n.vars[0])
-		i, set := n.vars[0].reg, put(n.vars[0])
-		if !n.vars[0].captured {
-			return func(c *Call) outcome {
-				c.regs[i] = e(c)
-				return doNext
-			}
-		}
-		return func(c *Call) outcome {
-			set(c, e(c))
-			return doNext
-		}
-	}
 	first := g.free
 	values := g.into(n.list, len(n.vars))
 	g.free = first
@@ -340,13 +325,6 @@ func (g *compiler) assign(n *node) stmt {
 func (g *compiler) assignOne(target, value *node, line int) stmt {
 	if target.op != opIndex {
 		e, set := g.expr(value), g.store(target, line)
-		if v := target.vars; target.op == opLocal && !v[0].captured {
-			i := v[0].reg
-			return func(c *Call) outcome {
-				c.regs[i] = e(c)
-				return doNext
-			}
-		}
 		return func(c *Call) outcome {
 			set(c, e(c))
 			return doNext

@@ -1,5 +1,10 @@
 package lua
 
+import (
+	"math"
+	"strings"
+)
+
 // maxMetaLoop bounds chains of __index and __newindex.
 const maxMetaLoop = 100
 
@@ -112,8 +117,8 @@ var events = map[string]string{"+": "__add", "-": "__sub", "*": "__mul", "/": "_
 
 // arith computes with values of which at least one is no number. Without b it negates.
 func (c *Call) arith(line int, op string, x, y Value, a, b *node) Value {
-	f, ok1 := ToNumber(x)
-	g, ok2 := ToNumber(y)
+	f, ok1 := c.number(x)
+	g, ok2 := c.number(y)
 	event := events[op]
 	if b == nil {
 		event = "__unm"
@@ -215,32 +220,38 @@ func (c *Call) equal(line int, x, y Value) bool {
 	return x == y
 }
 
-func (c *Call) less(line int, x, y Value) bool {
-	if a, ok := x.(float64); ok {
-		if b, ok := y.(float64); ok {
-			return a < b
+// compare compares two numbers, or two strings: below 0 if x is less, NaN is unordered. ok is false for other values.
+func (c *Call) compare(x, y Value) (order float64, ok bool) {
+	switch a := x.(type) {
+	case float64:
+		b, ok := y.(float64)
+		switch {
+		case a == b:
+			return 0, ok
+		case a < b:
+			return -1, ok
+		case a > b:
+			return 1, ok
 		}
+		return math.NaN(), ok
+	case string:
+		b, ok := y.(string)
+		c.M.long(a)
+		return float64(strings.Compare(a, b)), ok
 	}
-	if a, ok := x.(string); ok {
-		if b, ok := y.(string); ok {
-			c.M.long(a)
-			return a < b
-		}
+	return 0, false
+}
+
+func (c *Call) less(line int, x, y Value) bool {
+	if order, ok := c.compare(x, y); ok {
+		return order < 0
 	}
 	return c.order(line, x, y, "__lt", true)
 }
 
 func (c *Call) lessEqual(line int, x, y Value) bool {
-	if a, ok := x.(float64); ok {
-		if b, ok := y.(float64); ok {
-			return a <= b
-		}
-	}
-	if a, ok := x.(string); ok {
-		if b, ok := y.(string); ok {
-			c.M.long(a)
-			return a <= b
-		}
+	if order, ok := c.compare(x, y); ok {
+		return order <= 0
 	}
 	if h := c.M.metaOf(x, "__le"); h != nil && h == c.M.metaOf(y, "__le") {
 		return c.order(line, x, y, "__le", true)

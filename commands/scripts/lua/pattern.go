@@ -117,6 +117,8 @@ func (ms *matcher) classEnd(p int) int {
 	return p
 }
 
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
 // isAlpha reports whether c is a letter of ASCII.
 func isAlpha(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 

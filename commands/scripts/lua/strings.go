@@ -1,8 +1,10 @@
 package lua
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 )
 
@@ -429,27 +431,12 @@ func parseUnsigned(s string, base int) (f float64, ok bool) {
 	if base == 16 && len(s) > 2 && strings.EqualFold(s[:2], "0x") {
 		s = s[2:]
 	}
-	var u uint64
-	overflow := false
-	for i := range len(s) {
-		d := int(s[i] - '0')
-		if isAlpha(s[i]) {
-			d = int(s[i]|0x20-'a') + 10
-		} else if !isDigit(s[i]) {
-			return 0, false
-		}
-		if d >= base {
-			return 0, false
-		}
-		next := u*uint64(base) + uint64(d)
-		overflow = overflow || u > math.MaxUint64/uint64(base) || next < u*uint64(base)
-		u = next
-	}
-	if overflow {
-		return math.MaxUint64, s != ""
-	}
-	if negative {
+	u, err := strconv.ParseUint(s, base, 64)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return math.MaxUint64, true
+	case negative:
 		u = -u
 	}
-	return float64(u), s != ""
+	return float64(u), err == nil
 }
