@@ -265,7 +265,8 @@ var (
 	}
 )
 
-// libraries are hostile scripts for Redis' libraries: what they take is bounded, and what takes long asks whether to go on.
+// libraries are hostile scripts for Redis' libraries: what they take is bounded, and what takes long asks
+// whether to go on.
 var (
 	hostileLibraries = []string{
 		`cjson.encode_sparse_array(false, 0) cjson.encode({[2^31-1] = 1})`,
@@ -302,7 +303,8 @@ var (
 	}
 )
 
-// TestBounds shows that hostile scripts end with bounded work, memory and stack. What is not bounded takes minutes.
+// TestBounds shows that hostile scripts end with bounded work, memory and stack. What is not bounded takes
+// minutes.
 func TestBounds(t *testing.T) { // alone: it measures the heap
 	const enough = 16 << 20 // for scripts that are to end otherwise
 	little := drill.Pick[int64](4<<20, 4<<20, enough)

@@ -9,7 +9,8 @@ import (
 	"mayfly/commands/scripts/lua"
 )
 
-// maxJSONDepth bounds nested tables, whatever the settings: what the stack of Lua in C has room for, if they are arrays.
+// maxJSONDepth bounds nested tables, whatever the settings: what the stack of Lua in C has room for, if they
+// are arrays.
 const maxJSONDepth = 7_998
 
 // null stands for null in tables: cjson.null.
@@ -29,8 +30,8 @@ type cjson struct {
 	decodeInvalidNumbers int // 1 accepts NaN, infinities and hexadecimal numbers
 }
 
-// reset gives the settings their defaults. Redis keeps settings until SCRIPT FLUSH; machines of a pool reset them
-// before each script, as no script can know which machine it gets.
+// reset gives the settings their defaults. Redis keeps settings until SCRIPT FLUSH; machines of a pool reset
+// them before each script, as no script can know which machine it gets.
 func (j *cjson) reset() {
 	*j = cjson{m: j.m, sparseRatio: 2, sparseSafe: 10, encodeMaxDepth: 1000, decodeMaxDepth: 1000, precision: 14,
 		keepBuffer: 1, decodeInvalidNumbers: 1}
@@ -290,7 +291,9 @@ const (
 	tokNull   = "T_NULL"
 )
 
-var marks = map[byte]string{'{': "T_OBJ_BEGIN", '}': "T_OBJ_END", '[': "T_ARR_BEGIN", ']': "T_ARR_END", ':': "T_COLON", ',': "T_COMMA"}
+var marks = map[byte]string{
+	'{': "T_OBJ_BEGIN", '}': "T_OBJ_END", '[': "T_ARR_BEGIN", ']': "T_ARR_END", ':': "T_COLON", ',': "T_COMMA",
+}
 
 // decoder reads one text.
 type decoder struct {
@@ -354,8 +357,8 @@ func (d *decoder) next() {
 	}
 }
 
-// isInvalidNumber reports whether what looks like a number starts as JSON does not allow: with + or 0x, with a zero
-// too many, inf or nan.
+// isInvalidNumber reports whether what looks like a number starts as JSON does not allow: with + or 0x, with
+// a zero too many, inf or nan.
 func isInvalidNumber(s string) bool {
 	if s[0] == '+' {
 		return true
@@ -430,7 +433,8 @@ func (d *decoder) quoted() {
 	}
 }
 
-// escape reads \uXXXX at i, or two of them that are a surrogate pair. Its size is 0 if there is none, or half of a pair.
+// escape reads \uXXXX at i, or two of them that are a surrogate pair. Its size is 0 if there is none, or half
+// of a pair.
 func (d *decoder) escape(i int) (r rune, size int) {
 	unit := func(i int) int {
 		n, err := strconv.ParseUint(d.text[min(i+2, len(d.text)):min(i+6, len(d.text))], 16, 16)

@@ -10,9 +10,10 @@ import (
 // maxNesting is how many tables cmsgpack packs within each other; deeper ones are nil.
 const maxNesting = 16
 
-// newCMsgpack returns Redis' library cmsgpack, lua-cmsgpack 0.4. It writes the bytes of that one, which a general codec
-// does not: whole numbers in the shortest form, others as floats where that is exact, tables as arrays if their keys are
-// 1 to n, nil for functions. It reads no extensions and no binary strings, which that one does not know.
+// newCMsgpack returns Redis' library cmsgpack, lua-cmsgpack 0.4. It writes the bytes of that one, which a
+// general codec does not: whole numbers in the shortest form, others as floats where that is exact, tables as
+// arrays if their keys are 1 to n, nil for functions. It reads no extensions and no binary strings, which
+// that one does not know.
 func newCMsgpack(m *lua.Machine) *lua.Table {
 	t := m.NewTable(0)
 	m.Fill(t, map[string]lua.Builtin{
@@ -152,8 +153,8 @@ type unpacker struct {
 	values int // that C would have on the stack of Lua
 }
 
-// unpack returns up to limit values from an offset on, after the offset that follows them, -1 at the end. If limit and
-// offset are 0 it returns all values and no offset.
+// unpack returns up to limit values from an offset on, after the offset that follows them, -1 at the end. If
+// limit and offset are 0 it returns all values and no offset.
 func unpack(c *lua.Call, limit, offset int) []lua.Value {
 	text, all := c.Text(1), limit == 0 && offset == 0
 	if offset < 0 || limit < 0 { // it names the length where it means the limit

@@ -144,7 +144,8 @@ func readScripts(t testing.TB, file string) []string {
 	return strings.Split(strings.TrimSuffix(string(data), "\n"), "\n----\n")
 }
 
-// sameWords returns a text without what errors call functions and count as arguments: Lua in C asks the place of the call.
+// sameWords returns a text without what errors call functions and count as arguments: Lua in C asks the place
+// of the call.
 func sameWords(text string) string {
 	return strings.ReplaceAll(badArgument.ReplaceAllString(text, "bad argument"), "got nil", "got no value")
 }

@@ -88,7 +88,8 @@ func (r *runner) elements(v *Value) *lua.Table {
 	return t
 }
 
-// errorTable returns an error reply as scripts see it. The text begins with a minus sign and a code, or has no code.
+// errorTable returns an error reply as scripts see it. The text begins with a minus sign and a code, or has
+// no code.
 func errorTable(m *lua.Machine, text string) *lua.Table {
 	m.Charge(2*len(text) + lua.StringSize)
 	code := "ERR"

@@ -19,7 +19,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the results of a real Redis into testdata")
 
-// prelude shows values: show is the same text for equal values, try shows the results or the error of a function.
+// prelude shows values: show is the same text for equal values, try shows the results or the error of a
+// function.
 const prelude = `
 local function show(v)
   local t = type(v)
@@ -113,8 +114,8 @@ func (r *realRedis) evaluate(expressions ...string) []string {
 	return results
 }
 
-// TestLibraries compares Redis' libraries with those of a real Redis: the expressions of testdata, see table, and random
-// ones, which each library makes anew in each round.
+// TestLibraries compares Redis' libraries with those of a real Redis: the expressions of testdata, see table,
+// and random ones, which each library makes anew in each round.
 func TestLibraries(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]func(g *generator) []string{"cjson": randomJSON, "cmsgpack": randomMsgpack, "struct": randomStruct, "bit": randomBit} {
@@ -156,8 +157,8 @@ func compare(t *testing.T, real *realRedis, expressions []string) {
 	}
 }
 
-// table checks a file: expressions on lines of their own, each followed by its result in a real Redis, quoted.
-// If one is installed it is asked too; with -rewrite its results replace those of the file.
+// table checks a file: expressions on lines of their own, each followed by its result in a real Redis,
+// quoted. If one is installed it is asked too; with -rewrite its results replace those of the file.
 func table(t *testing.T, path string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -238,8 +239,8 @@ func (g *generator) bytes(n int) string {
 	return string(b)
 }
 
-// number returns a number: small, at the edge of an integer's size, or with any bits. It is never a zero with a sign,
-// which the constants of Lua 5.1 confuse with 0.
+// number returns a number: small, at the edge of an integer's size, or with any bits. It is never a zero with
+// a sign, which the constants of Lua 5.1 confuse with 0.
 func (g *generator) number() string {
 	var f float64
 	switch g.IntN(5) {
@@ -266,8 +267,8 @@ func (g *generator) number() string {
 	return strconv.FormatFloat(f, 'g', 17, 64)
 }
 
-// value returns a value with tables up to a depth. Tables have at most one key that is no index, as the order of the
-// others is not the same in Redis.
+// value returns a value with tables up to a depth. Tables have at most one key that is no index, as the order
+// of the others is not the same in Redis.
 func (g *generator) value(depth int) string {
 	kinds := 8
 	if depth == 0 {
@@ -330,7 +331,8 @@ func randomMsgpack(g *generator) []string {
 	}
 }
 
-// bytesOf returns something like MessagePack. Keys of maps are small, as a high index takes memory for those below it.
+// bytesOf returns something like MessagePack. Keys of maps are small, as a high index takes memory for those
+// below it.
 func bytesOf(g *generator) []byte {
 	var out []byte
 	for range g.IntN(12) {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// A table constructor stores what stands in it, however many positional fields it has and whatever comes after them.
+// A table constructor stores what stands in it, however many positional fields it has and whatever comes
+// after them.
 func TestTableConstructors(t *testing.T) {
 	t.Parallel()
 	tails := []struct {

@@ -150,8 +150,8 @@ func (r *runner) setResp(c *lua.Call) []lua.Value {
 	return nil
 }
 
-// setRepl checks its argument as Redis does. It changes nothing: the journal has the changes of a script, and followers
-// always get them.
+// setRepl checks its argument as Redis does. It changes nothing: the journal has the changes of a script, and
+// followers always get them.
 func setRepl(c *lua.Call) []lua.Value {
 	if c.N() != 1 {
 		raise(c, "redis.set_repl() requires one argument.")

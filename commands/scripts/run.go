@@ -55,7 +55,9 @@ var runners = sync.Pool{New: func() any {
 	r.library()
 	var t *lua.Table
 	r.json, t = newCJSON(r.m)
-	for name, t := range map[string]*lua.Table{"cjson": t, "cmsgpack": newCMsgpack(r.m), "struct": newStruct(r.m), "bit": newBit(r.m)} {
+	for name, t := range map[string]*lua.Table{
+		"cjson": t, "cmsgpack": newCMsgpack(r.m), "struct": newStruct(r.m), "bit": newBit(r.m),
+	} {
 		r.m.Set(r.m.Globals, name, t)
 	}
 	r.m.SealGlobals(func(c *lua.Call) []lua.Value {

@@ -9,7 +9,8 @@ import (
 	"mayfly/commands/scripts/lua"
 )
 
-// newStruct returns Redis' library struct: numbers and strings to and from bytes by a format of these options:
+// newStruct returns Redis' library struct: numbers and strings to and from bytes by a format of these
+// options:
 //
 //	> <      big endian, little endian (the default)
 //	![n]     largest alignment, a power of two; 8 without n
@@ -48,8 +49,8 @@ func newFormat(c *lua.Call) format {
 	return format{c: c, rest: text, alignment: 1}
 }
 
-// next returns the next option, its size in bytes, 0 for one that has none of its own, and how many bytes align it at a
-// position. Sizes that are no powers of two give what C gives.
+// next returns the next option, its size in bytes, 0 for one that has none of its own, and how many bytes
+// align it at a position. Sizes that are no powers of two give what C gives.
 func (f *format) next(at uint64) (option byte, size, padding uint64) {
 	option, f.rest = f.rest[0], f.rest[1:]
 	switch option {

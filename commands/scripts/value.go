@@ -34,7 +34,8 @@ type Value struct {
 // ErrorValue returns an error reply with its whole text, without the minus sign.
 func ErrorValue(text string) Value { return Value{Kind: Error, Str: text} }
 
-// Caller is what a running script calls. All its methods run in the goroutine of Run.
+// Caller is what a running script calls, one method at a time: in the goroutine of Run, or in that of a coroutine
+// for which it waits.
 type Caller interface {
 	// Call runs a command. args has at least one element; the Caller may keep it and its strings.
 	// A reply of the command, errors included, is a Value in the shape of the script's protocol

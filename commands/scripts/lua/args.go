@@ -101,6 +101,14 @@ func (c *Call) IntOr(i, absent int) int {
 // Int32 is luaL_checkint: the lower 32 bits.
 func (c *Call) Int32(i int) int { return int(int32(c.Int(i))) }
 
+// int32Or is Int32 with a default for an argument that is absent or nil.
+func (c *Call) int32Or(i, absent int) int {
+	if c.Arg(i) == nil {
+		return absent
+	}
+	return c.Int32(i)
+}
+
 // Table returns argument i, a table.
 func (c *Call) Table(i int) *Table {
 	t, ok := c.Arg(i).(*Table)
@@ -118,7 +126,8 @@ func (c *Call) function(i int) *Function {
 	return f
 }
 
-// Truncate returns the whole part of f as C on amd64 does: the least integer for NaN and what is out of range.
+// Truncate returns the whole part of f as C on amd64 does: the least integer for NaN and what is out of
+// range.
 func Truncate(f float64) int64 {
 	if f >= -0x1p63 && f < 0x1p63 {
 		return int64(f)
@@ -126,7 +135,8 @@ func Truncate(f float64) int64 {
 	return math.MinInt64
 }
 
-// TruncateUnsigned is Truncate to an unsigned integer: negative numbers wrap around, 0 stands for 2^64 and more.
+// TruncateUnsigned is Truncate to an unsigned integer: negative numbers wrap around, 0 stands for 2^64 and
+// more.
 func TruncateUnsigned(f float64) uint64 {
 	switch {
 	case f >= 0x1p64:

@@ -46,7 +46,8 @@ func (m *Machine) Library(name string, functions map[string]Builtin) *Table {
 	return t
 }
 
-// SealGlobals makes the globals and their libraries readonly. missing is called for globals that are not there.
+// SealGlobals makes the globals and their libraries readonly. missing is called for globals that are not
+// there.
 func (m *Machine) SealGlobals(missing Builtin) {
 	for _, v := range m.All(m.Globals) {
 		if t, ok := v.(*Table); ok {
@@ -82,8 +83,8 @@ func (c *Call) prune() *Call {
 	return c
 }
 
-// Ended returns what has ended a script whose panic was r: the error of Stop or End, or a *MemoryError; nil for a panic of
-// another kind, after which the machine is of no more use.
+// Ended returns what has ended a script whose panic was r: the error of Stop or End, or a *MemoryError; nil
+// for a panic of another kind, after which the machine is of no more use.
 func (m *Machine) Ended(r any) error {
 	if _, ok := r.(ended); ok {
 		return m.stop
@@ -127,10 +128,7 @@ func (m *Machine) baseLibrary() map[string]Builtin {
 			return nil
 		},
 		"error": func(c *Call) []Value {
-			v, level := c.Arg(1), 1
-			if c.Arg(2) != nil {
-				level = c.Int32(2)
-			}
+			v, level := c.Arg(1), c.int32Or(2, 1)
 			if s, ok := ToText(v); ok && level > 0 {
 				v = m.where(level) + s
 			}
@@ -220,12 +218,7 @@ func (m *Machine) baseLibrary() map[string]Builtin {
 		"type": func(c *Call) []Value { return c.Return(TypeOf(c.Any(1))) },
 		"unpack": func(c *Call) []Value {
 			t := c.Table(1)
-			i, e := int(int32(c.IntOr(2, 1))), 0
-			if c.Arg(3) == nil {
-				e = m.Len(t)
-			} else {
-				e = c.Int32(3)
-			}
+			i, e := c.int32Or(2, 1), c.int32Or(3, m.Len(t))
 			if i > e {
 				return nil
 			}
@@ -340,7 +333,7 @@ func (m *Machine) loadText(c *Call, text, name string) []Value {
 	if len(text) > MaxBody {
 		c.Fail("script is larger than %d bytes", MaxBody)
 	}
-	m.Charge(2*nodeSize*min(len(text), maxNodes) + protoSize + len(name) + 160)
+	m.Charge(nodeSize*min(len(text)/2, maxNodes) + protoSize + len(name) + 160)
 	id := chunkID(name)
 	if m.sources == nil {
 		m.sources = map[string]string{}

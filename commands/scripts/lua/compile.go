@@ -1,6 +1,9 @@
 package lua
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // A function is compiled to closures of Go: one for each expression and statement.
 type (
@@ -73,13 +76,9 @@ func compile(chunk *Chunk, fn *function) *proto {
 	}
 	if fn.vararg && fn.parent != nil {
 		g.p.arg = !fn.dots
-		arg := &local{}
-		if len(fn.locals) > len(fn.params) {
-			arg = fn.locals[len(fn.params)]
-		}
-		g.declare(arg)
-		if arg.captured {
-			g.p.captured = append(g.p.captured, arg.reg)
+		g.declare(fn.arg)
+		if fn.arg.captured {
+			g.p.captured = append(g.p.captured, fn.arg.reg)
 		}
 	}
 	g.p.body = g.stmt(fn.body)
@@ -248,7 +247,8 @@ func (g *compiler) locals(n *node) stmt {
 	}
 }
 
-// into returns a function that gives the registers from the first free one on the values of a list: n of them.
+// into returns a function that gives the registers from the first free one on the values of a list: n of
+// them.
 func (g *compiler) into(list []*node, n int) func(c *Call) {
 	base := g.take(max(n, len(list)))
 	fixed, more := g.list(list)
@@ -296,7 +296,8 @@ func (g *compiler) assign(n *node) stmt {
 	if len(n.more) == 1 && len(n.list) == 1 {
 		return g.assignOne(n.more[0], n.list[0], n.line)
 	}
-	// The objects and keys of all targets come first, then all values; the last target is assigned first, as in C.
+	// The objects and keys of all targets come first, then all values; the last target is assigned first, as
+	// in C.
 	sets := make([]func(c *Call, v Value), len(n.more))
 	prepare := make([]func(c *Call), 0, len(n.more))
 	for i, t := range n.more {
@@ -365,7 +366,7 @@ func (g *compiler) store(n *node, line int) func(c *Call, v Value) {
 		}
 		return func(c *Call, v Value) { c.regs[i] = v }
 	case opUpvalue:
-		i := g.fn.upvalue(n.vars[0])
+		i := slices.Index(g.fn.upvalues, n.vars[0])
 		return func(c *Call, v Value) { c.fn.up[i].v = v }
 	}
 	var key Value = n.text
@@ -614,7 +615,7 @@ func (g *compiler) expression(n *node) expr {
 		}
 		return func(c *Call) Value { return c.regs[i] }
 	case opUpvalue:
-		i := g.fn.upvalue(n.vars[0])
+		i := slices.Index(g.fn.upvalues, n.vars[0])
 		return func(c *Call) Value { return c.fn.up[i].v }
 	case opGlobal:
 		var key Value = n.text
@@ -734,7 +735,8 @@ var operators = map[string]func(a, b float64) float64{
 	"%": func(a, b float64) float64 { return hardwareNaN(a-math.Floor(a/b)*b, a, b) },
 }
 
-// hardwareNaN returns f, the result for a and b, with the sign that a new NaN has on amd64: scripts can see it.
+// hardwareNaN returns f, the result for a and b, with the sign that a new NaN has on amd64: scripts can see
+// it.
 func hardwareNaN(f, a, b float64) float64 {
 	if math.IsNaN(f) && !math.IsNaN(a) && !math.IsNaN(b) {
 		return math.Copysign(f, -1)
@@ -750,11 +752,8 @@ func (g *compiler) closure(fn *function) expr {
 	}
 	from := make([]source, len(fn.upvalues))
 	for i, v := range fn.upvalues {
-		from[i] = source{v.reg, false}
-		for k, u := range g.fn.upvalues {
-			if u == v {
-				from[i] = source{k, true}
-			}
+		if from[i] = (source{v.reg, false}); v.fn != g.fn {
+			from[i] = source{slices.Index(g.fn.upvalues, v), true}
 		}
 	}
 	return func(c *Call) Value {

@@ -2,7 +2,8 @@ package lua
 
 import "iter"
 
-// Coroutine is a function that can stop in its midst. Each has a stack of Go of its own from its first resume on.
+// Coroutine is a function that can stop in its midst. Each has a stack of Go of its own from its first resume
+// on.
 type Coroutine struct {
 	fn     *Function
 	root   *Call

@@ -158,7 +158,8 @@ func (l *lexer) comment() {
 	}
 }
 
-// longLevel reads [==[ and returns the number of equals signs; -1 for a lone bracket, -2 if the second one lacks.
+// longLevel reads [==[ and returns the number of equals signs; -1 for a lone bracket, -2 if the second one
+// lacks.
 func (l *lexer) longLevel() int {
 	level := -1
 	for l.pos++; l.at(0) == '='; l.pos++ {

@@ -14,8 +14,8 @@ const (
 
 // Interrupt ends a script from outside.
 type Interrupt interface {
-	// Stop is asked every some thousand steps and within builtins that can run long, by the goroutine of the script. A
-	// non-nil error ends the script, and no pcall catches it.
+	// Stop is asked every some thousand steps and within builtins that can run long, by the goroutine of Run or
+	// that of a coroutine. A non-nil error ends the script, and no pcall catches it.
 	Stop() error
 }
 
@@ -132,8 +132,8 @@ func (c *Call) position() string {
 	return c.fn.proto.chunk.name + ":" + strconv.Itoa(c.line) + ": "
 }
 
-// Place returns the source and the line of the function that raised an error, or of its caller if that is in Go. ok is
-// false if there was none.
+// Place returns the source and the line of the function that raised an error, or of its caller if that is in
+// Go. ok is false if there was none.
 func (m *Machine) Place() (source string, line int, ok bool) {
 	f := m.frame
 	if f.fn != nil && f.fn.proto == nil {
@@ -316,7 +316,8 @@ func (m *Machine) unwind(to *Call) {
 	m.frame = to
 }
 
-// Hold makes a value that a builtin is about to fill count as the script's, until Release of what Hold returns.
+// Hold makes a value that a builtin is about to fill count as the script's, until Release of what Hold
+// returns.
 func (m *Machine) Hold(v Value) int {
 	m.held = append(m.held, v)
 	return len(m.held) - 1

@@ -20,8 +20,8 @@ func (m *Machine) Charge(bytes int) {
 	m.Work(bytes >> 6)
 }
 
-// measure is called when what was allocated since the last walk may be above the limit. It walks all that the script
-// can reach, which tells garbage from what is alive, and ends the script if that takes too much.
+// measure is called when what was allocated since the last walk may be above the limit. It walks all that the
+// script can reach, which tells garbage from what is alive, and ends the script if that takes too much.
 func (m *Machine) measure(bytes int) {
 	if int64(bytes) > m.memory || bytes < 0 {
 		m.End(&MemoryError{m.memory})

@@ -31,8 +31,8 @@ func AppendNumber(out []byte, f float64, digits int) []byte {
 	return strconv.AppendFloat(out, f, 'g', digits, 64)
 }
 
-// ParseNumber reads a whole string as Lua's tonumber does: white space around the number is skipped, and the string
-// ends at a zero byte.
+// ParseNumber reads a whole string as Lua's tonumber does: white space around the number is skipped, and the
+// string ends at a zero byte.
 func ParseNumber(s string) (f float64, ok bool) {
 	s = strings.TrimLeft(s, spaces)
 	f, n := Strtod(s)
@@ -50,8 +50,9 @@ const spaces = " \t\n\v\f\r"
 var numeral = regexp.MustCompile(`^[+-]?(?i:0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[+-]?[0-9]+)?|inf(?:inity)?|` +
 	`nan(?:\([0-9a-z_]*\))?|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?)`)
 
-// Strtod reads the longest number at the start of s as strtod of C does: decimal, hexadecimal, inf, infinity, nan and
-// nan(...), each with a sign. n is its length in bytes, 0 if there is none. A number beyond the doubles is infinite.
+// Strtod reads the longest number at the start of s as strtod of C does: decimal, hexadecimal, inf, infinity,
+// nan and nan(...), each with a sign. n is its length in bytes, 0 if there is none. A number beyond the
+// doubles is infinite.
 func Strtod(s string) (f float64, n int) {
 	for n < len(s) && (isDigit(s[n]) || s[n] == '.' || s[n] == '-') {
 		n++

@@ -220,7 +220,8 @@ func (c *Call) equal(line int, x, y Value) bool {
 	return x == y
 }
 
-// compare compares two numbers, or two strings: below 0 if x is less, NaN is unordered. ok is false for other values.
+// compare compares two numbers, or two strings: below 0 if x is less, NaN is unordered. ok is false for other
+// values.
 func (c *Call) compare(x, y Value) (order float64, ok bool) {
 	switch a := x.(type) {
 	case float64:
@@ -259,7 +260,8 @@ func (c *Call) lessEqual(line int, x, y Value) bool {
 	return !c.order(line, y, x, "__lt", false)
 }
 
-// order asks the metamethod that two values of one type share. inOrder tells in which order an error names them.
+// order asks the metamethod that two values of one type share. inOrder tells in which order an error names
+// them.
 func (c *Call) order(line int, x, y Value, event string, inOrder bool) bool {
 	c.line = line
 	a, b := TypeOf(x), TypeOf(y)

@@ -1,6 +1,9 @@
 package lua
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Bounds on a chunk. The first three are Lua's.
 const (
@@ -9,7 +12,7 @@ const (
 	maxUpvalues = 60  // of a function
 	maxChain    = 1_000
 	maxNodes    = 1 << 18
-	nodeSize    = 200 // bytes of a node and of what it is compiled to
+	nodeSize    = 240 // bytes of a node and of what it is compiled to
 )
 
 // node is a part of the tree of a chunk. Its op says what the others are.
@@ -59,6 +62,7 @@ const (
 // local is a local variable.
 type local struct {
 	name     string
+	fn       *function
 	captured bool // a function within uses it
 	reg      int
 }
@@ -70,6 +74,7 @@ type function struct {
 	vararg   bool
 	dots     bool // it uses ...
 	params   []*local
+	arg      *local // after the parameters, if it is vararg
 	locals   []*local
 	upvalues []*local // of functions around it
 	loops    int
@@ -79,13 +84,14 @@ type function struct {
 type parser struct {
 	lexer
 	fn     *function
-	levels int // nested blocks and expressions
+	scope  map[string][]*local // variables that a name means, the innermost one last
+	levels int                 // nested blocks and expressions
 	nodes  int
 }
 
 // parse parses a chunk. Errors are of type *SyntaxError.
 func parse(text, chunk string) (fn *function, nodes int, err error) {
-	p := &parser{lexer: lexer{chunk: chunk, src: text, line: 1, lastLine: 1}}
+	p := &parser{lexer: lexer{chunk: chunk, src: text, line: 1, lastLine: 1}, scope: map[string][]*local{}}
 	defer func() {
 		if r := recover(); r != nil {
 			e, ok := r.(*SyntaxError)
@@ -167,46 +173,39 @@ func (p *parser) name() string {
 }
 
 func (p *parser) declare(name string) *local {
-	v := &local{name: name}
+	v := &local{name: name, fn: p.fn}
 	p.fn.locals = append(p.fn.locals, v)
 	p.limit(len(p.fn.locals), maxLocals, "local variables")
+	p.scope[name] = append(p.scope[name], v)
 	return v
+}
+
+// close ends the scope of all local variables but the first n.
+func (p *parser) close(n int) {
+	for _, v := range p.fn.locals[n:] {
+		p.scope[v.name] = p.scope[v.name][:len(p.scope[v.name])-1]
+	}
+	p.fn.locals = p.fn.locals[:n]
 }
 
 // variable returns the node of a name.
 func (p *parser) variable(name string, line int) *node {
-	for f := p.fn; f != nil; f = f.parent {
-		for i := len(f.locals) - 1; i >= 0; i-- {
-			v := f.locals[i]
-			if v.name != name {
-				continue
-			}
-			if f == p.fn {
-				return p.node(node{op: opLocal, vars: []*local{v}, line: line, text: name})
-			}
-			v.captured = true
-			for g := p.fn; g != f; g = g.parent {
-				g.upvalue(v)
-				if len(g.upvalues) > maxUpvalues {
-					p.fn = g
-					p.limit(len(g.upvalues), maxUpvalues, "upvalues")
-				}
-			}
-			return p.node(node{op: opUpvalue, vars: []*local{v}, fn: p.fn, line: line, text: name})
+	found := p.scope[name]
+	if len(found) == 0 {
+		return p.node(node{op: opGlobal, text: name, line: line})
+	}
+	v := found[len(found)-1]
+	n := node{op: opLocal, vars: []*local{v}, line: line, text: name}
+	if v.fn != p.fn {
+		n.op, v.captured = opUpvalue, true
+	}
+	for f := p.fn; f != v.fn && !slices.Contains(f.upvalues, v); f = f.parent {
+		if f.upvalues = append(f.upvalues, v); len(f.upvalues) > maxUpvalues {
+			p.fn = f
+			p.limit(len(f.upvalues), maxUpvalues, "upvalues")
 		}
 	}
-	return p.node(node{op: opGlobal, text: name, line: line})
-}
-
-// upvalue returns the place of a variable among a function's upvalues.
-func (f *function) upvalue(v *local) int {
-	for i, u := range f.upvalues {
-		if u == v {
-			return i
-		}
-	}
-	f.upvalues = append(f.upvalues, v)
-	return len(f.upvalues) - 1
+	return p.node(n)
 }
 
 func (p *parser) blockEnds() bool {
@@ -232,7 +231,7 @@ func (p *parser) chunk() *node {
 func (p *parser) block() *node {
 	n := len(p.fn.locals)
 	b := p.chunk()
-	p.fn.locals = p.fn.locals[:n]
+	p.close(n)
 	return b
 }
 
@@ -270,7 +269,7 @@ func (p *parser) statement() *node {
 		p.fn.loops--
 		p.match("until", "repeat", line)
 		n.a = p.expr()
-		p.fn.locals = p.fn.locals[:locals]
+		p.close(locals)
 		return n
 	case "function":
 		return p.functionStatement(line)
@@ -338,7 +337,7 @@ func (p *parser) forStatement(line int) *node {
 		n.vars = append(n.vars, p.declare(name))
 	}
 	n.b = p.loopBody()
-	p.fn.locals = p.fn.locals[:locals]
+	p.close(locals)
 	p.match("end", "for", line)
 	return n
 }
@@ -429,6 +428,8 @@ func (p *parser) body(line int, method bool) *node {
 	p.expect(")")
 	f.body = p.block()
 	p.match("end", "function", line)
+	f.arg = append(f.locals, nil)[len(f.params)]
+	p.close(0)
 	p.fn = f.parent
 	return p.node(node{op: opFunction, line: line, fn: f})
 }

@@ -35,8 +35,8 @@ func (ms *matcher) begin(from int) int {
 	return ms.match(from, 0)
 }
 
-// value returns capture i of the last match, which took the text from s to e: the whole match if the pattern has no
-// captures and i is 0.
+// value returns capture i of the last match, which took the text from s to e: the whole match if the pattern
+// has no captures and i is 0.
 func (ms *matcher) value(i, s, e int) Value {
 	if i >= ms.level {
 		if i != 0 {

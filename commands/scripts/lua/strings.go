@@ -177,10 +177,7 @@ func (m *Machine) gsub(c *Call) []Value {
 	default:
 		c.ArgError(3, "string/function/table expected")
 	}
-	most := len(s) + 1
-	if c.Arg(4) != nil {
-		most = c.Int32(4)
-	}
+	most := c.int32Or(4, len(s)+1)
 	p, anchored := strings.CutPrefix(p, "^")
 	ms, out := c.newMatcher(s, p), m.NewBuffer()
 	n, pos := 0, 0

@@ -100,7 +100,8 @@ func TestWork(t *testing.T) {
 	}
 }
 
-// Whatever the pattern, a search ends, and its places are within the text. A pattern without magic is found where it is.
+// Whatever the pattern, a search ends, and its places are within the text. A pattern without magic is found
+// where it is.
 func FuzzMatch(f *testing.F) {
 	for _, seed := range []string{"l+", "^(%w+)%s*=", "%b()", "%f[%a]", "[^]-z]", "(()", "%1", ".-", "a*a*a*b", "[%", "$^"} {
 		f.Add("hello (world) = 1", seed)

@@ -2,7 +2,8 @@ package lua
 
 import "testing"
 
-// Elements come first, in their order, then the others in that of their insertion, whatever was deleted between.
+// Elements come first, in their order, then the others in that of their insertion, whatever was deleted
+// between.
 func TestTable(t *testing.T) {
 	t.Parallel()
 	m := New()

@@ -6,17 +6,9 @@ func (m *Machine) tableLibrary() map[string]Builtin {
 	return map[string]Builtin{
 		"concat": func(c *Call) []Value {
 			t, separator := c.Table(1), c.TextOr(2, "")
-			i, last := 1, 0
-			if c.Arg(3) != nil {
-				i = c.Int32(3)
-			}
-			if c.Arg(4) == nil {
-				last = m.Len(t)
-			} else {
-				last = c.Int32(4)
-			}
+			last := c.int32Or(4, m.Len(t))
 			out := m.NewBuffer()
-			for ; i <= last; i++ {
+			for i := c.int32Or(3, 1); i <= last; i++ {
 				m.Work(1)
 				s, ok := ToText(t.At(i))
 				if !ok {
@@ -84,10 +76,7 @@ func (m *Machine) tableLibrary() map[string]Builtin {
 		"remove": func(c *Call) []Value {
 			t := c.Table(1)
 			e := m.Len(t)
-			pos := e
-			if c.Arg(2) != nil {
-				pos = c.Int32(2)
-			}
+			pos := c.int32Or(2, e)
 			if pos < 1 || pos > e {
 				return nil
 			}

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Value is a value of Lua: nil, a bool, a float64, a string, a *Table, a *Function, a *Coroutine or a *Userdata.
+// Value is a value of Lua: nil, a bool, a float64, a string, a *Table, a *Function, a *Coroutine or a
+// *Userdata.
 type Value any
 
 // Userdata is a value that scripts can only compare. Its text is what tostring returns.
