@@ -25,8 +25,8 @@ type matcher struct {
 
 // newMatcher returns a matcher. A zero byte ends a pattern, as in C.
 func (c *Call) newMatcher(source, pattern string) *matcher {
-	pattern, _, _ = strings.Cut(pattern, "\x00")
-	return &matcher{c: c, source: source, pattern: pattern}
+	c.M.long(pattern)
+	return &matcher{c: c, source: source, pattern: cut(pattern)}
 }
 
 // begin returns the end of the match that begins at a place, -1 if there is none.

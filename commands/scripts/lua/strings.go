@@ -124,8 +124,8 @@ func (m *Machine) find(c *Call, find bool) []Value {
 		init += len(s) + 1
 	}
 	init = min(max(init-1, 0), len(s))
-	plain, _, _ := strings.Cut(p, "\x00")
-	if find && (Truth(c.Arg(4)) || !strings.ContainsAny(plain, "^$*+?.([%-")) {
+	m.long(p)
+	if find && (Truth(c.Arg(4)) || !strings.ContainsAny(cut(p), "^$*+?.([%-")) {
 		m.Work((len(s) - init) >> 6)
 		if i := strings.Index(s[init:], p); i >= 0 {
 			return c.Return(Int(init+i+1), Int(init+i+len(p)))

@@ -100,6 +100,16 @@ func TestWork(t *testing.T) {
 	}
 }
 
+// What takes long before a search begins is work too.
+func TestLongPattern(t *testing.T) {
+	t.Parallel()
+	for _, function := range []string{"find", "match", "gsub"} {
+		if got := call(function, 0, "x", strings.Repeat("y", 2_000_000), "1"); got != "error: too much work" {
+			t.Errorf("%s: %s", function, got)
+		}
+	}
+}
+
 // Whatever the pattern, a search ends, and its places are within the text. A pattern without magic is found
 // where it is.
 func FuzzMatch(f *testing.F) {

@@ -221,11 +221,11 @@ func (m *Machine) next(t *Table, k Value) (key, v Value, ok bool) {
 			i = len(t.array)
 		}
 	}
-	for from := i; i < len(t.array); i++ {
+	for ; i < len(t.array); i++ {
 		if v := t.array[i]; v != nil {
-			m.Work(i - from)
 			return Int(i + 1), v, true
 		}
+		m.Work(1)
 	}
 	for at++; at < len(t.entries); at++ {
 		if e := &t.entries[at]; e.v != nil {

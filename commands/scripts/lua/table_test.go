@@ -40,3 +40,21 @@ func TestTable(t *testing.T) {
 		t.Errorf("length %d, %d others in an empty table", n, table.live)
 	}
 }
+
+// Elements that have been deleted are work for a walk past them.
+func TestDeletedElements(t *testing.T) {
+	t.Parallel()
+	m := New()
+	m.Reset(64<<20, nil)
+	table := m.NewTable(0)
+	for i := range 10_000 {
+		m.Set(table, Int(i+1), true)
+	}
+	for i := range 10_000 {
+		m.Set(table, Int(i+1), nil)
+	}
+	m.fuel = 1 << 20
+	if k, _, ok := m.next(table, nil); k != nil || !ok || m.fuel > 1<<20-10_000 {
+		t.Errorf("key %v, %v, %d steps", k, ok, 1<<20-m.fuel)
+	}
+}
