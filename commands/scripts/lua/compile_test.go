@@ -12,6 +12,8 @@ func TestSyntaxErrors(t *testing.T) {
 		"":                                "",
 		"return 1":                        "",
 		"local a <const> = 1":             "chunk:1: unexpected symbol near '<'",
+		"\x00":                            "chunk:1: unexpected symbol", // in C a token of 0 is none, and a string ends there
+		"break 'a\x00b'":                  "chunk:1: no loop to break near ''a'",
 		"goto x":                          "chunk:1: '=' expected near 'x'",
 		"x = ":                            "chunk:1: unexpected symbol near '<eof>'",
 		"\n\nx = = 1":                     "chunk:3: unexpected symbol near '='",

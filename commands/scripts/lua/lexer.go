@@ -46,9 +46,10 @@ type lexer struct {
 func (l *lexer) fail(message string, near bool) {
 	text := fmt.Sprintf("%s:%d: %s", l.chunk, l.line, message)
 	switch {
-	case !near:
+	case !near || l.tok == "\x00": // in C a token of 0 is none
 	case l.tok == tokName, l.tok == tokString, l.tok == tokNumber:
-		text += " near '" + l.raw + "'"
+		raw, _, _ := strings.Cut(l.raw, "\x00") // a string of C ends there
+		text += " near '" + raw + "'"
 	case len(l.tok) == 1 && (l.tok[0] < 32 || l.tok[0] == 127):
 		text += " near 'char(" + strconv.Itoa(int(l.tok[0])) + ")'"
 	default:
