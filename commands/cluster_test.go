@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -267,28 +268,53 @@ func TestWatchAcrossTerms(t *testing.T) {
 	exec("1) OK")
 }
 
-// fakeLog is the log of a cluster that commits everything, unless confirm or fail says otherwise.
+// fakeLog is the log of a cluster that commits everything, unless confirm or fail says otherwise. The keyspace uses it in the
+// background too.
 type fakeLog struct {
+	mu      sync.Mutex // protects what follows
 	index   uint64
-	until   time.Duration // of the last Replicate
+	until   time.Duration // the earliest of those of Replicate; 0: there is none
 	fail    error         // of Replicate
 	hold    chan struct{} // Replicate answers when it is closed; nil: at once
 	confirm error         // of Confirm
 }
 
-func (l *fakeLog) Replicate(_ uint64, moment int64, _ []byte, until time.Duration) (replica.Tail, error) {
-	l.until = until
-	if l.hold != nil {
-		<-l.hold
-	}
-	if l.fail != nil {
-		return replica.Tail{}, l.fail
-	}
-	l.index++
-	return replica.Tail{Position: replica.Position{Index: l.index, Term: 1, Moment: moment}}, nil
+// change changes the log.
+func (l *fakeLog) change(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f()
 }
 
-func (l *fakeLog) Confirm(time.Duration) error { return l.confirm }
+// takeUntil returns until, and forgets it.
+func (l *fakeLog) takeUntil() (until time.Duration) {
+	l.change(func() { until, l.until = l.until, 0 })
+	return until
+}
+
+func (l *fakeLog) Replicate(_ uint64, moment int64, _ []byte, until time.Duration) (tail replica.Tail, err error) {
+	var hold chan struct{}
+	l.change(func() {
+		if hold = l.hold; until != 0 && (l.until == 0 || until < l.until) {
+			l.until = until
+		}
+	})
+	if hold != nil {
+		<-hold
+	}
+	l.change(func() {
+		if err = l.fail; err == nil {
+			l.index++
+			tail = replica.Tail{Position: replica.Position{Index: l.index, Term: 1, Moment: moment}}
+		}
+	})
+	return tail, err
+}
+
+func (l *fakeLog) Confirm(time.Duration) (err error) {
+	l.change(func() { err = l.confirm })
+	return err
+}
 
 // newNodeHarness returns a harness whose engine is a node of a cluster, with the keyspace of a leader.
 func newNodeHarness(t *testing.T) (*harness, *fakeCluster) {
@@ -327,12 +353,12 @@ func TestCommitNowIsBrief(t *testing.T) {
 	if err := commit(done); err != nil {
 		t.Fatal(err)
 	}
-	w.log.confirm = replica.ErrNoMajority
+	w.log.change(func() { w.log.confirm = replica.ErrNoMajority })
 	if err := commit(done); !errors.Is(err, replica.ErrNoMajority) {
 		t.Errorf("a read of a leader that is none any more: %v", err)
 	}
-	w.log.confirm = nil
-	w.log.hold = make(chan struct{})
+	w.log.change(func() { w.log.confirm = nil })
+	w.log.change(func() { w.log.hold = make(chan struct{}) })
 	first := set()
 	if err := commit(first); err != ErrCommitting {
 		t.Errorf("a long commit: %v", err)
@@ -375,7 +401,7 @@ func TestRepliesWait(t *testing.T) {
 		}
 	}
 	w.do(2, "READONLY")
-	w.log.confirm = replica.ErrNoMajority
+	w.log.change(func() { w.log.confirm = replica.ErrNoMajority })
 	for _, session := range []int{2, 3} { // READONLY means nothing at a leader
 		out := w.engine.Execute(w.session(session), []string{"GET", "foo"})
 		if err := w.engine.Wait(out.LSN, 0); CommitFailure(err, out.Changed) != errNoMajority {
@@ -399,7 +425,7 @@ func TestDeposedUnnoticed(t *testing.T) {
 	w.do(1, "SET", "foo", "1")
 	read := w.engine.Execute(w.session(1), []string{"GET", "foo"})
 	w.engine.Keyspace().Follow()
-	w.log.confirm = replica.ErrNoMajority
+	w.log.change(func() { w.log.confirm = replica.ErrNoMajority })
 	if err := w.engine.Wait(read.LSN, 0); err == nil {
 		t.Error("a read leaves that no majority has confirmed")
 	}
@@ -445,7 +471,7 @@ func TestHandover(t *testing.T) {
 			} else if err := ks.Settle(write.LSN); err != nil {
 				t.Fatal(err)
 			}
-			w.log.confirm = replica.ErrNoMajority // another node leads
+			w.log.change(func() { w.log.confirm = replica.ErrNoMajority }) // another node leads
 			ks.Follow()
 			later := w.engine.Execute(w.session(2), []string{"INCR", "foo"})
 			if !later.Deferred || later.Resume == nil {
@@ -488,7 +514,7 @@ func TestUnsettled(t *testing.T) {
 	t.Parallel()
 	w, f := newNodeHarness(t)
 	w.do(1, "SET", "foo", "1")
-	w.log.fail = replica.ErrNoMajority
+	w.log.change(func() { w.log.fail = replica.ErrNoMajority })
 	out := w.engine.Execute(w.session(1), []string{"SET", "foo", "2"})
 	if err := w.engine.Wait(out.LSN, 0); CommitFailure(err, out.Changed) != errNotConfirmed {
 		t.Errorf("the commit: %v", err)
@@ -500,7 +526,7 @@ func TestUnsettled(t *testing.T) {
 	if out.Reply.Str != string(errUnsettled) {
 		t.Errorf("a stale read: %s", notation(out.Reply))
 	}
-	w.log.fail = nil
+	w.log.change(func() { w.log.fail = nil })
 	if err := w.engine.Keyspace().Settle(lsn); err != nil {
 		t.Fatal(err)
 	}
@@ -574,7 +600,7 @@ func TestPatience(t *testing.T) {
 		if err := w.engine.Wait(out.LSN, w.engine.Deadline(out.Waited)); err != nil {
 			t.Fatal(err)
 		}
-		return w.log.until - clock.Monotonic()
+		return w.log.takeUntil() - clock.Monotonic()
 	}
 	if got := left(w.engine.Execute(w.session(1), set)); got > patience || got < patience/2 {
 		t.Errorf("a commit has %v", got)
@@ -625,7 +651,7 @@ func TestThrottleFails(t *testing.T) {
 	t.Parallel()
 	w, _ := newNodeHarness(t)
 	large := strings.Repeat("x", 3<<20)
-	w.log.fail = replica.ErrNoMajority
+	w.log.change(func() { w.log.fail = replica.ErrNoMajority })
 	for i := range 2 { // without a wait
 		w.engine.Execute(w.session(1), []string{"SET", fmt.Sprint("large", i), large})
 	}
@@ -634,10 +660,10 @@ func TestThrottleFails(t *testing.T) {
 	if out.Reply.Str != string(errNoMajority) {
 		t.Errorf("a write: %s", notation(out.Reply))
 	}
-	if left := w.log.until - clock.Monotonic(); left > patience-time.Second {
+	if left := w.log.takeUntil() - clock.Monotonic(); left > patience-time.Second {
 		t.Errorf("the commit before it has %v", left)
 	}
-	w.log.fail = nil
+	w.log.change(func() { w.log.fail = nil })
 	if err := w.engine.Keyspace().Settle(w.session(1).revealed); err != nil {
 		t.Fatal(err)
 	}

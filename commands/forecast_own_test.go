@@ -43,6 +43,10 @@ func TestForecastTellsOwnEnds(t *testing.T) {
 					h.do(1, "EXPIRE", id, "9")
 					r = h.do(1, "PERSIST", id)
 				case "DOC.SETTTL":
+					if rnd.IntN(2) == 0 { // else what is there
+						h.do(1, "DEL", id)
+						h.do(1, "DOC.PUT", "c", id, `{}`)
+					}
 					r = h.do(1, "DOC.SETTTL", "c", id, pick("6", "-1", "NONE"))
 				case "CONTAINER.SET":
 					r = h.do(1, "CONTAINER.SET", "c", "TTL", pick("off", "-1", "3", "10", "30"))

@@ -266,7 +266,7 @@ func TestOnlyCommittedMessagesLeave(t *testing.T) {
 	if got := r.next(t); got != "__keyevent@0__:set k" {
 		t.Errorf("sent: %q", got)
 	}
-	w.log.fail, w.log.hold = replica.ErrNoMajority, make(chan struct{}) // a write after the failure would be refused
+	w.log.change(func() { w.log.fail, w.log.hold = replica.ErrNoMajority, make(chan struct{}) }) // a write after the failure would be refused
 	lsn := execute(3, "SET k 2").LSN
 	for _, command := range []string{"MULTI", "SET k 3", "PUBLISH bound x", "EXEC", "PUBLISH free x"} {
 		execute(1, command)
@@ -276,7 +276,7 @@ func TestOnlyCommittedMessagesLeave(t *testing.T) {
 	if got := r.next(t) + ", " + r.next(t); got != "free x, other x" {
 		t.Errorf("sent: %q", got)
 	}
-	w.log.fail = nil
+	w.log.change(func() { w.log.fail = nil })
 	if err := w.engine.Keyspace().Settle(lsn); err != nil {
 		t.Fatal(err)
 	}

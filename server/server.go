@@ -402,7 +402,7 @@ func (s *Server) denies(client net.Addr) bool {
 func (s *Server) refuse(nc net.Conn, secure bool) {
 	s.rejected.Add(1)
 	s.warn(&s.warnings.full, nc.RemoteAddr().String(), nil, "a client was refused because there are too many: see maxclients")
-	if !secure && nc.SetWriteDeadline(clock.Deadline(time.Millisecond)) == nil {
+	if !secure && nc.SetWriteDeadline(clock.Deadline(time.Second)) == nil { // the buffer of a new connection takes it at once
 		_, _ = nc.Write([]byte(tooManyClients)) // best effort
 	}
 	_ = nc.Close()
