@@ -357,3 +357,53 @@ func TestCompactWaitsForTheJournal(t *testing.T) {
 		t.Error("the file lacks items before the journal has their changes")
 	}
 }
+
+// A checkpoint in the background writes a wasteful store anew instead of appending to it. One that somebody waits for
+// appends, which is less work.
+func TestCheckpointRewritesWastefulStores(t *testing.T) {
+	t.Parallel()
+	o := open(t, func(opt *Options) { opt.Partitions = 1 })
+	o.stopBackground()
+	o.SetCompaction(Compaction{Percentage: 50, MinSize: 1})
+	overwrite := func() {
+		for i := range 200 {
+			o.put("0", fmt.Sprint(i), fmt.Sprintf(`{"n":%q}`, strings.Repeat("x", 100)), expiry.Inherit)
+		}
+	}
+	s := o.storage.Store(0)
+	overwrite()
+	for _, tt := range []struct {
+		what       string
+		checkpoint func() error
+		anew       bool
+	}{{"the first", o.storage.Checkpoint, false}, {"one in the background", o.storage.Checkpoint, true}, {"a Save", o.Save, false}, {"the next", o.storage.Checkpoint, true}} {
+		before := o.Stats().Compactions
+		if err := tt.checkpoint(); err != nil {
+			t.Fatal(err)
+		}
+		if anew := o.Stats().Compactions > before; anew != tt.anew || anew && s.Size() != s.Live()+aof.SealSize {
+			t.Errorf("%s writes the store anew: %v; it has %d bytes, %d of them live", tt.what, anew, s.Size(), s.Live())
+		}
+		overwrite()
+	}
+}
+
+// A store that is written anew rests after each step.
+func TestRewriteRests(t *testing.T) {
+	t.Parallel()
+	o := open(t, func(opt *Options) { opt.Partitions = 1 })
+	for i := range 100 {
+		o.put("0", fmt.Sprint(i), fmt.Sprintf(`{"n":%q}`, strings.Repeat("x", 20_000)), expiry.Inherit)
+	}
+	if err := o.Save(); err != nil {
+		t.Fatal(err)
+	}
+	s, rests := o.storage.Store(0), int64(0)
+	pacer := store.NewPacer(1<<40, nil, func() bool { rests++; return false })
+	if err := o.storage.CompactStore(s, pacer); err != nil {
+		t.Fatal(err)
+	}
+	if most := s.Size() / store.StepBytes; rests < most*8/10 || rests > most {
+		t.Errorf("%d rests while %d bytes are written", rests, s.Size())
+	}
+}

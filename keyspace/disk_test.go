@@ -101,7 +101,7 @@ func testFolderStaysInProportion(t *testing.T, living, scale int) {
 		if !o.storage.Due(false) {
 			continue
 		}
-		if err := o.Save(); err != nil {
+		if err := o.storage.Checkpoint(); err != nil {
 			t.Fatal(err)
 		}
 		o.storage.CompactWasteful()

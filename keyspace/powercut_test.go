@@ -183,6 +183,7 @@ func (d *powerDrill) disturb(r *rand.Rand) {
 	if err := d.ks.Save(); err != nil { // before which nothing is compacted
 		d.t.Error(err)
 	}
+	d.ks.SetCompaction(Compaction{Percentage: 20, MinSize: 1}) // so that a checkpoint writes stores anew
 	for !d.over() {
 		var err error
 		if d.changes {
@@ -190,7 +191,7 @@ func (d *powerDrill) disturb(r *rand.Rand) {
 		}
 		switch r.IntN(8) {
 		case 0:
-			err = d.ks.Save()
+			err = d.ks.storage.Checkpoint()
 		case 1:
 			if err = d.ks.Save(); err == nil {
 				err = d.ks.storage.CompactAll()

@@ -64,7 +64,11 @@ func scan(f io.ReaderAt, name string, from, size int64, use Use, s *scanner) (la
 		err = &DamageError{name, s.end, s.r.Off, err.Error()}
 	}
 	if err == nil && s.end == 0 {
-		err = &DamageError{name, 0, max(size, SealSize), "there is no seal in it, although one is written when the file is made"}
+		reason := "there is no seal in it"
+		if size == 0 {
+			reason = "it is empty"
+		}
+		err = &DamageError{name, 0, size, reason + ", although a seal is written when the file is made"}
 	}
 	return s.last, s.end, err
 }

@@ -292,16 +292,20 @@ func TestReplayRefusesABrokenSequence(t *testing.T) {
 	checkReplayed(t, disk, "1:a=1", "1:b=2", "1:b=2")
 }
 
-// A journal without a seal is refused by its name and the range in which its first seal was.
-func TestReplayNamesTheRangeOfTheFirstSeal(t *testing.T) {
+// A journal without a seal is refused by its name and its range.
+func TestReplayNamesTheRangeWithoutASeal(t *testing.T) {
 	t.Parallel()
-	for size, to := range map[int64]int64{0: headSize, headSize - 1: headSize, 4 << 10: 4 << 10} {
+	for size, want := range map[int64]string{
+		0:            "is damaged: it is empty, although a seal",
+		headSize - 1: fmt.Sprintf("is damaged at bytes 0 to %d: there is no seal", headSize-1),
+		4 << 10:      "is damaged at bytes 0 to 4096: there is no seal",
+	} {
 		content := make([]byte, size)
 		disk := vfstest.New()
 		vfstest.Write(t, disk, path(1), content)
 		_, _, err := replayed(disk)
 		d, ok := errors.AsType[*aof.DamageError](err)
-		if want := fmt.Sprintf("is damaged at bytes 0 to %d: there is no seal", to); !ok || d.File != path(1) || !strings.Contains(err.Error(), want) {
+		if !ok || d.File != path(1) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%d bytes: error is %v", size, err)
 		}
 	}

@@ -87,7 +87,7 @@ func (e *Engine) saveIfDue(c *Cadence, woken bool) {
 		return
 	}
 	*c = Cadence{}
-	err := e.save()
+	err := e.Checkpoint()
 	if asked {
 		e.checkpoint.asked.Store(false)
 	}
@@ -141,11 +141,12 @@ func (e *Engine) Wake() { signal(e.wake) }
 func (e *Engine) Save() error {
 	e.checkpoint.awaited.Add(1)
 	defer e.checkpoint.awaited.Add(-1)
-	return e.save()
+	return e.Checkpoint()
 }
 
-// save is Save for a checkpoint in the background, which rests while nobody waits for it.
-func (e *Engine) save() error {
+// Checkpoint is Save in the background. While nobody waits for its end, it rests between its steps, and writes wasteful stores
+// anew.
+func (e *Engine) Checkpoint() error {
 	e.Lock()
 	defer e.Unlock()
 	return e.saveMakingRoom()
@@ -227,18 +228,16 @@ func (e *Engine) capture(generation uint64) {
 }
 
 // rewriteWasteful writes those stores anew from memory that a compaction would follow next: what is captured need not be
-// appended to them first. One that fails keeps its captured changes.
+// appended to them first. One that fails keeps its captured changes. It does so while nobody waits: to append is less work, and
+// a stop must not take as long as all data.
 func (e *Engine) rewriteWasteful() {
-	if e.Disk.Full() {
-		return
-	}
 	f, when := &e.checkpoint, *e.compaction.when.Load()
 	more := make(map[*store.Store]int64, len(e.items))
 	for i, s := range e.items {
 		more[s] = bytesOf(f.captured[i])
 	}
 	rest := slices.Clone(e.items)
-	for {
+	for !e.Disk.Full() && !e.hurries() {
 		s := when.Next(e.Stores(), rest, false, func(s *store.Store) int64 { return more[s] })
 		if s == nil {
 			return
@@ -248,6 +247,16 @@ func (e *Engine) rewriteWasteful() {
 			i := slices.Index(e.items, s)
 			f.captured[i], f.waste[i], more[s] = nil, 0, 0
 		}
+	}
+}
+
+// hurries reports whether somebody waits for the end of a checkpoint, as a stop does.
+func (e *Engine) hurries() bool {
+	select {
+	case <-e.Options.Stop:
+		return true
+	default:
+		return e.checkpoint.asked.Load() || e.checkpoint.awaited.Load() > 0
 	}
 }
 

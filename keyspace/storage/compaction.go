@@ -75,7 +75,7 @@ func (e *Engine) CompactWasteful() {
 		}
 		rest = slices.DeleteFunc(rest, func(other *store.Store) bool { return other == s })
 		if e.Due(e.Options.Now()-e.LastSave() >= checkpointInterval.Milliseconds()) { // else the journal grows during the compactions
-			if err := e.save(); err != nil {
+			if err := e.Checkpoint(); err != nil {
 				e.Options.Log.Error().Err(err).Msg("checkpoint failed between compactions; the other files stay as they were")
 				errs = append(errs, err)
 				break
@@ -113,8 +113,8 @@ func (e *Engine) CompactStore(s *store.Store, pacer *store.Pacer) error {
 }
 
 // compactionPacer returns the pacer of a store's compaction. It does not rest while compactions do not keep up with
-// the waste, or the waste endangers erase-within. Nor does it while somebody waits for a checkpoint, or once the journal has twice the size at which a checkpoint is
-// due: a compaction delays it.
+// the waste, or the waste endangers erase-within. Nor does it while somebody waits for a checkpoint, or once the journal has
+// twice the size at which one is due: a compaction delays it.
 func (e *Engine) compactionPacer(s *store.Store, when store.Compaction) *store.Pacer {
 	pace := e.Options.Pace
 	if pace == 0 || when.Exceeded(e.Stores()) {
@@ -122,6 +122,6 @@ func (e *Engine) compactionPacer(s *store.Store, when store.Compaction) *store.P
 	}
 	return store.NewPacer(pace, e.Options.Stop, func() bool {
 		late := e.wasteRule().Late(age(s.WasteSince(), e.Options.Now()))
-		return late || e.Journal.Size() >= 2*e.Journal.Limit() || e.checkpoint.asked.Load() || e.checkpoint.awaited.Load() > 0
+		return late || e.Journal.Size() >= 2*e.Journal.Limit() || e.hurries()
 	})
 }
