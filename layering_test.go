@@ -22,89 +22,85 @@ import (
 // layers lists the source folders, each with the folders of this module that it may import, tests
 // included. Imports run downwards: a folder imports only folders further down in the table.
 var layers = layerTable{
-	{".", "cluster cluster/forming tools tools/progress tools/chart server server/config server/heap server/daemon commands keyspace keyspace/replica expiry/clock"},
-	{"cluster", "cluster/bus cluster/topology cluster/transport cluster/forming cluster/stores cluster/core cluster/disk cluster/entry keyspace keyspace/replica keyspace/journal keyspace/aof expiry/clock vfs"},
+	{".", "cluster tools tools/progress tools/chart server server/heap server/daemon server/config commands/engine cluster/forming keyspace keyspace/datadir keyspace/replica vfs expiry/clock"},
+	{"cluster", "cluster/topology cluster/bus cluster/transport cluster/forming cluster/stores cluster/core cluster/disk cluster/entry keyspace keyspace/journal keyspace/replica keyspace/aof vfs expiry/clock"},
 	{"bench", "tools/progress tools/chart expiry/clock"}, // a module of its own, which speaks only the protocol to servers
-	{"tools", "tools/progress tools/chart commands commands/jsondoc keyspace keyspace/repair keyspace/datadir keyspace/aof expiry expiry/clock vfs"},
+	{"tools", "tools/progress tools/chart commands commands/engine keyspace keyspace/repair keyspace/datadir keyspace/aof json/jsondoc expiry vfs expiry/clock"},
 	{"tools/progress", "tools/chart"},
 	{"tools/chart", ""},
-	{"server", "server/forward server/descriptor server/listener server/resp server/heap server/config server/metrics server/web server/turns commands keyspace expiry/clock"},
-	{"server/forward", "commands expiry/clock"},
+	{"server", "server/forward server/descriptor server/resp server/heap server/config server/metrics server/web commands commands/engine keyspace expiry/clock"},
+	{"server/forward", "commands/engine expiry/clock"},
 	{"server/descriptor", "expiry/clock"},
-	{"server/listener", ""},
-	{"server/resp", "commands commands/redisfmt"},
-	{"server/heap", "server/config commands keyspace"},
+	{"server/resp", "commands/engine redisfmt"},
+	{"server/heap", "server/config commands/engine keyspace"},
 	{"server/daemon", "server/config"},
-	{"server/config", "cluster/entry commands commands/redisfmt keyspace keyspace/undo keyspace/eviction"},
-	{"server/metrics", "server/httpgate commands cluster/topology expiry/clock"},
-	{"server/web", "server/httpgate commands expiry/clock"},
+	{"server/config", "commands/engine cluster/entry keyspace keyspace/undo keyspace/eviction redisfmt expiry/clock"},
+	{"server/metrics", "server/httpgate commands/admin commands/items commands/engine cluster/topology expiry/clock"},
+	{"server/web", "server/httpgate commands/engine expiry/clock"},
 	{"server/httpgate", ""},
-	{"server/turns", ""},
-	{"commands", "cluster/bus cluster/entry cluster/topology commands/jsondoc commands/jsonedit commands/jsonpath commands/redisfmt commands/scripts keyspace keyspace/replica keyspace/groups keyspace/selection keyspace/undo keyspace/foresight keyspace/eviction keyspace/index keyspace/deaths keyspace/streamid query/page query/predicates query query/jsontext expiry expiry/clock"},
+	{"commands", "commands/admin commands/containers commands/documents commands/jsons commands/keys commands/nodes commands/queries commands/scripting commands/streams commands/engine"},
+	{"commands/admin", "commands/items commands/engine cluster/topology keyspace redisfmt expiry/clock"},
+	{"commands/containers", "commands/items commands/engine keyspace keyspace/undo keyspace/foresight keyspace/selection keyspace/deaths keyspace/index json/jsondoc redisfmt expiry"},
+	{"commands/documents", "commands/items commands/engine keyspace json/jsondoc redisfmt expiry"},
+	{"commands/jsons", "commands/items commands/engine keyspace json/jsonedit json/jsonpath json/jsondoc redisfmt json/jsontext expiry"},
+	{"commands/keys", "commands/items commands/engine keyspace json/jsondoc redisfmt expiry"},
+	{"commands/nodes", "commands/items commands/engine cluster/topology cluster/entry keyspace redisfmt"},
+	{"commands/queries", "commands/items commands/engine keyspace keyspace/selection keyspace/index query/page query/predicates query json/jsondoc expiry"},
+	{"commands/scripting", "commands/engine redisfmt"},
+	{"commands/streams", "commands/items commands/engine keyspace keyspace/groups keyspace/deaths keyspace/streamid json/jsondoc redisfmt expiry"},
+	{"commands/items", "commands/engine keyspace keyspace/groups keyspace/deaths json/jsondoc redisfmt expiry"},
+	{"commands/engine", "cluster/topology cluster/bus commands/scripts keyspace keyspace/eviction keyspace/streamid keyspace/replica json/jsondoc redisfmt expiry expiry/clock"},
 	{"cluster/topology", "keyspace/record"},
-	{"commands/jsonedit", "commands/jsonpath query/jsontext"},
-	{"commands/jsonpath", "query/jsontext"},
-	{"commands/jsondoc", "commands/redisfmt expiry/members query/jsontext expiry"},
-	{"cluster/bus", "commands/redisfmt expiry/clock"},
-	{"commands/redisfmt", ""},
+	{"cluster/bus", "redisfmt expiry/clock"},
 	{"commands/scripts", "commands/scripts/lua"},
 	{"commands/scripts/lua", ""},
-	{"cluster/transport", "expiry/clock vfs"},
-	{"cluster/forming", "keyspace/record expiry/clock vfs"},
+	{"cluster/transport", "vfs expiry/clock"},
+	{"cluster/forming", "keyspace/record vfs expiry/clock"},
 	{"cluster/stores", "keyspace/record vfs"},
 	{"cluster/core", "cluster/entry"},
 	{"cluster/disk", ""},
 	{"cluster/entry", ""},
-	{"keyspace", "keyspace/tables keyspace/catalog keyspace/follow keyspace/replica keyspace/changes keyspace/locks keyspace/groups keyspace/inventory keyspace/streamid keyspace/deaths keyspace/deathlog keyspace/undo keyspace/foresight keyspace/selection keyspace/indexing keyspace/index keyspace/storage keyspace/lease keyspace/figures keyspace/dbnum keyspace/eviction keyspace/watch keyspace/memtable keyspace/journal keyspace/store keyspace/datadir keyspace/aof keyspace/record expiry/members expiry expiry/clock vfs"},
-	{"keyspace/repair", "keyspace/replica keyspace/groups keyspace/deaths keyspace/manifest keyspace/journal keyspace/store keyspace/datadir keyspace/aof keyspace/record expiry/members expiry expiry/clock vfs"},
-	{"keyspace/tables", "keyspace/locks keyspace/watch keyspace/deathlog keyspace/indexing keyspace/memtable keyspace/rotation keyspace/journal keyspace/aof keyspace/record expiry"},
-	{"keyspace/changes", "keyspace/memtable keyspace/aof"},
+	{"keyspace", "keyspace/tables keyspace/locks keyspace/watch keyspace/storage keyspace/undo keyspace/foresight keyspace/follow keyspace/selection keyspace/index keyspace/deathlog keyspace/memtable keyspace/eviction keyspace/journal keyspace/groups keyspace/deaths keyspace/streamid keyspace/datadir keyspace/store keyspace/lease keyspace/replica keyspace/aof keyspace/record expiry/members expiry vfs expiry/clock"},
+	{"keyspace/repair", "keyspace/journal keyspace/groups keyspace/deaths keyspace/datadir keyspace/store keyspace/replica keyspace/aof keyspace/record expiry/members expiry vfs expiry/clock"},
+	{"keyspace/tables", "keyspace/locks keyspace/watch keyspace/index keyspace/deathlog keyspace/memtable keyspace/rotation keyspace/journal keyspace/aof keyspace/record expiry"},
 	{"keyspace/locks", ""},
 	{"keyspace/watch", "expiry"},
-	{"keyspace/storage", "keyspace/replica keyspace/waste keyspace/memtable keyspace/fileset keyspace/scrub keyspace/journal keyspace/figures keyspace/datadir keyspace/store keyspace/reserve keyspace/lease keyspace/manifest keyspace/aof keyspace/record expiry vfs"},
-	{"keyspace/figures", "keyspace/memtable keyspace/datadir expiry"},
-	{"keyspace/catalog", "keyspace/undo keyspace/dbnum keyspace/aof keyspace/record"},
+	{"keyspace/storage", "keyspace/memtable keyspace/journal keyspace/datadir keyspace/store keyspace/lease keyspace/replica keyspace/aof keyspace/record expiry vfs"},
 	{"keyspace/undo", "keyspace/record expiry"},
 	{"keyspace/foresight", "keyspace/memtable expiry"},
 	{"keyspace/follow", "keyspace/aof keyspace/record"},
-	{"keyspace/inventory", "keyspace/replica keyspace/dbnum keyspace/record"},
-	{"keyspace/selection", "keyspace/indexing keyspace/index keyspace/memtable keyspace/record query/predicates query expiry"},
-	{"keyspace/indexing", "keyspace/index keyspace/memtable keyspace/record"},
-	{"keyspace/deathlog", "keyspace/deaths keyspace/streamid keyspace/memtable keyspace/record expiry"},
+	{"keyspace/selection", "keyspace/index keyspace/memtable keyspace/record query/predicates query expiry"},
+	{"keyspace/index", "query/predicates query query/geo keyspace/memtable keyspace/record"},
+	{"keyspace/deathlog", "keyspace/memtable keyspace/deaths keyspace/streamid keyspace/record expiry"},
 	{"keyspace/memtable", "keyspace/eviction keyspace/record expiry"},
-	{"keyspace/fileset", "keyspace/scrub keyspace/manifest keyspace/journal keyspace/store keyspace/datadir keyspace/aof vfs"},
-	{"keyspace/scrub", "keyspace/store keyspace/aof vfs"},
 	{"keyspace/eviction", ""},
 	{"keyspace/rotation", ""},
-	{"keyspace/journal", "keyspace/replica keyspace/aof keyspace/record expiry/clock vfs"},
+	{"keyspace/journal", "keyspace/replica keyspace/aof keyspace/record vfs expiry/clock"},
 	{"keyspace/groups", "keyspace/streamid"},
 	{"keyspace/deaths", "keyspace/streamid keyspace/record expiry"},
 	{"keyspace/streamid", ""},
-	{"keyspace/waste", "keyspace/record"},
-	{"keyspace/datadir", "keyspace/manifest keyspace/store keyspace/aof keyspace/record vfs"},
+	{"keyspace/datadir", "keyspace/store keyspace/aof keyspace/record vfs"},
 	{"keyspace/store", "keyspace/aof keyspace/record vfs"},
-	{"keyspace/reserve", "vfs"},
 	{"keyspace/lease", "keyspace/aof keyspace/record"},
 	{"keyspace/replica", "keyspace/aof keyspace/record"},
 	{"keyspace/aof/aoftest", "keyspace/aof keyspace/record test/drill vfs/vfstest vfs"}, // helps tests only
 	{"keyspace/aof/buntdbtest", ""},                                                     // likewise
-	{"keyspace/dbnum", ""},
-	{"keyspace/manifest", "keyspace/aof keyspace/record vfs"},
 	{"keyspace/aof", "keyspace/record vfs"},
 	{"keyspace/record", "expiry"},
-	{"keyspace/index", "query/predicates query query/geo"},
-	{"query/page", "query query/jsontext"},
+	{"query/page", "query json/jsontext"},
 	{"query/predicates", "query query/geo"},
-	{"query", "query/geo query/like query/token query/jsontext"},
-	{"query/geo", "query/jsontext"},
-	{"query/like", ""},
-	{"query/token", "query/jsontext"},
-	{"expiry/members", "query/jsontext expiry"},
-	{"query/jsontext", ""},
+	{"query", "query/geo json/jsontext"},
+	{"query/geo", "json/jsontext"},
+	{"json/jsonedit", "json/jsonpath json/jsontext"},
+	{"json/jsonpath", "json/jsontext"},
+	{"json/jsondoc", "expiry/members redisfmt json/jsontext expiry"},
+	{"expiry/members", "json/jsontext expiry"},
+	{"redisfmt", ""},
+	{"json/jsontext", ""},
 	{"expiry", "expiry/clock"},
 	{"commands/redistest", "test/drill"}, // helps tests only, as all that follows
 	{"test/ledger", "test/harness"},
-	{"test/harness", "cluster/clustertest test/drill"},
+	{"test/harness", "test/drill cluster/clustertest"},
 	{"test/drill", ""},
 	{"cluster/clustertest", "expiry/clock"},
 	{"vfs/vfstest", "vfs"},
@@ -112,27 +108,27 @@ var layers = layerTable{
 	{"expiry/clock", ""},
 }
 
-// testImports lists what tests of a folder may import besides. Tests of repair write folders with a keyspace, tests of
-// the keyspace examine theirs with repair, and tests of metrics read INFO of one.
+// testImports lists what tests of a folder may import besides. Tests of repair write folders with a keyspace,
+// tests of the keyspace examine theirs with repair, and tests of metrics read INFO of one.
 var testImports = map[string]string{
 	".":                  "test/harness",
 	"test/clients":       "test/harness",
 	"test/cluster":       "test/harness test/ledger cluster/clustertest keyspace/aof/buntdbtest",
 	"test/crash":         "test/harness test/ledger keyspace/aof/buntdbtest keyspace commands server server/config",
 	"test/deploy":        "test/harness",
-	"test/docs":          "test/harness server/config commands tools",
+	"test/docs":          "commands commands/admin commands/engine server/config test/harness tools",
 	"test/page":          "test/harness",
 	"test/server":        "test/harness server/config server",
 	"test/tools":         "test/harness",
-	"test/wire":          "test/harness commands",
+	"test/wire":          "commands commands/engine test/harness",
 	"cluster":            "expiry",
-	"server/metrics":     "keyspace",
-	"keyspace":           "query/page query keyspace/repair keyspace/scrub keyspace/fileset keyspace/reserve keyspace/manifest keyspace/aof/aoftest keyspace/aof/buntdbtest",
+	"server/metrics":     "commands keyspace",
+	"keyspace":           "query/page query keyspace/repair keyspace/aof/aoftest keyspace/aof/buntdbtest",
 	"keyspace/index":     "query/page",
 	"query":              "query/page",
 	"keyspace/repair":    "keyspace keyspace/streamid keyspace/aof/aoftest",
 	"keyspace/foresight": "keyspace/record",
-	"commands":           "commands/redistest vfs vfs/vfstest",
+	"commands":           "cluster/bus cluster/topology commands/items commands/redistest expiry expiry/clock json/jsonedit keyspace keyspace/deaths keyspace/eviction keyspace/replica keyspace/streamid redisfmt vfs vfs/vfstest",
 	"server":             "keyspace/replica vfs vfs/vfstest",
 	"keyspace/catalog":   "expiry",
 	"keyspace/tables":    "expiry/clock",
@@ -140,11 +136,10 @@ var testImports = map[string]string{
 	"keyspace/inventory": "expiry",
 	"keyspace/journal":   "keyspace/aof/aoftest",
 	"keyspace/store":     "keyspace/aof/aoftest",
-	"keyspace/scrub":     "keyspace/aof/aoftest",
 	"keyspace/datadir":   "keyspace/aof/aoftest",
 	"keyspace/aof":       "keyspace/aof/aoftest",
 	"commands/scripts":   "commands/redistest",
-	"keyspace/reserve":   "keyspace/aof/aoftest",
+	"keyspace/storage":   "keyspace/aof/aoftest",
 }
 
 // libraries are those that few folders may import.
@@ -152,6 +147,7 @@ var libraries = map[string]struct{ owners, tests []string }{
 	// Tests of the server show what redcon's own server gets wrong.
 	"github.com/tidwall/redcon": {owners: []string{"server/resp"}, tests: []string{"server"}},
 	// Tests open the files of a data folder with the stock library.
+	"github.com/zeebo/xxh3":     {owners: []string{"commands/items"}},
 	"github.com/tidwall/btree":  {owners: []string{"keyspace/index", "keyspace/groups"}},
 	"github.com/tidwall/buntdb": {owners: []string{"tools"}, tests: []string{"test/crash", "keyspace/aof/buntdbtest", "keyspace", "keyspace/aof", "keyspace/journal", "keyspace/store"}},
 }
@@ -162,8 +158,8 @@ const clockFolder = "expiry/clock"
 // mostLines is the size of the largest package, in lines without tests and what only builds for tests have.
 const mostLines = 8000
 
-// large are packages that may be larger, with their bounds: commands has a file for each family of commands.
-var large = map[string]int{"commands": 1 << 20}
+// large are packages that may be larger, with their bounds.
+var large = map[string]int{"commands/engine": 9100}
 
 // mostWords is the length of the first sentence of a package's documentation.
 const mostWords = 25
@@ -256,7 +252,7 @@ func TestLayeringFaults(t *testing.T) {
 		{"server/a.go", `package server; import "mayfly/keyspace/journal"`, "server/a.go: must not import mayfly/keyspace/journal"},
 		{"keyspace/aof/a.go", `package aof; import "mayfly/keyspace"`, "keyspace/aof/a.go: must not import mayfly/keyspace"},
 		{"keyspace/memtable/a.go", `package memtable; import "mayfly/keyspace/aof"`, "keyspace/memtable/a.go: must not import mayfly/keyspace/aof"},
-		{"commands/redisfmt/a.go", `package redisfmt; import "mayfly/expiry"`, "commands/redisfmt/a.go: must not import mayfly/expiry"},
+		{"redisfmt/a.go", `package redisfmt; import "mayfly/expiry"`, "redisfmt/a.go: must not import mayfly/expiry"},
 		{"bench/a.go", `package main; import "mayfly/keyspace"`, "bench/a.go: must not import mayfly/keyspace"},
 		{"bench/a.go", `package main; import "time"; var _ = time.Now()`, ""},
 		{"server/resp/a.go", `package resp; import "github.com/tidwall/redcon"`, ""},
@@ -315,7 +311,7 @@ func TestPackageFaults(t *testing.T) {
 		{"x", sourcePackage{name: "x", doc: sound, lines: mostLines}, ""},
 		{".", sourcePackage{name: "main", doc: "Mayfly is a server.", lines: 10}, ""},
 		{"x", sourcePackage{name: "x", doc: sound, lines: mostLines + 1}, "x: 8001 lines without tests; most are 8000"},
-		{"commands", sourcePackage{name: "commands", doc: "Package commands does much.", lines: mostLines + 1}, ""},
+		{"commands/engine", sourcePackage{name: "engine", doc: "Package engine does much.", lines: mostLines + 1}, ""},
 		{"bench", sourcePackage{name: "main", doc: "Bench measures.", lines: mostLines + 1}, ""},
 		{"x", sourcePackage{name: "x", doc: "", lines: 10}, "x: no doc.go that begins with Package x"},
 		{"x", sourcePackage{name: "x", doc: "This package does things.", lines: 10}, "x: no doc.go that begins with Package x"},
@@ -329,8 +325,8 @@ func TestPackageFaults(t *testing.T) {
 	}
 }
 
-// TestAddSource shows what counts for a package: the comment in doc.go, and the lines and imports of all files
-// but tests. What only builds for tests have counts for the imports alone.
+// TestAddSource shows what counts for a package: the comment in doc.go, and the lines and imports of all
+// files but tests. What only builds for tests have counts for the imports alone.
 func TestAddSource(t *testing.T) {
 	packages := map[string]*sourcePackage{}
 	addSource(t, packages, "x/doc.go", []byte("// Package x does.\npackage x\n"))
@@ -423,11 +419,12 @@ func addSource(t *testing.T, packages map[string]*sourcePackage, file string, so
 	}
 }
 
-// forTests reports whether only builds for tests have a file: those with the tag invariants or the race detector.
+// forTests reports whether only builds for tests have a file: those with the tags invariants or hooks, or the
+// race detector.
 func forTests(source []byte) bool {
 	for line := range bytes.Lines(source) {
 		if expr, err := constraint.Parse(strings.TrimSpace(string(line))); err == nil {
-			ordinary := func(tag string) bool { return tag != "invariants" && tag != "race" }
+			ordinary := func(tag string) bool { return tag != "invariants" && tag != "hooks" && tag != "race" }
 			return !expr.Eval(ordinary) && expr.Eval(func(string) bool { return true })
 		}
 		if bytes.HasPrefix(line, []byte("package ")) {

@@ -44,8 +44,8 @@ func (l *loading) rate(done, all int64) (perSecond float64, left int64, known bo
 	return progress.Rate(l.now()-l.began, done, all)
 }
 
-// report logs how much of the data folder is loaded. A node of a cluster that has loaded all waits for a leader, which other
-// lines tell.
+// report logs how much of the data folder is loaded. A node of a cluster that has loaded all waits for a
+// leader, which other lines tell.
 func (l *loading) report() {
 	done, all := l.loaded.Load(), filesSize(l.settings.Dir)
 	if done >= all && l.settings.Cluster.ID != "" {

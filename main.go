@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"mayfly/commands"
+	"mayfly/commands/engine"
 	"mayfly/keyspace"
 	"mayfly/keyspace/replica"
 	"mayfly/server"
@@ -21,6 +21,7 @@ import (
 	"mayfly/server/daemon"
 	"mayfly/server/heap"
 	"mayfly/tools"
+	"mayfly/vfs"
 
 	"github.com/mattn/go-isatty"
 	"github.com/rs/zerolog"
@@ -38,7 +39,7 @@ func main() {
 	}
 	options, err := config.Load(asOptions(os.Args[1:]))
 	if err == nil {
-		err = options.Settings().CheckCluster()
+		err = errors.Join(options.Settings().CheckCluster(), options.Settings().CheckEphemeral())
 	}
 	switch {
 	case err == nil:
@@ -78,14 +79,14 @@ func meantCommand(args []string) string {
 	}
 	words := append(tools.Names(), "help", "version")
 	text := fmt.Sprintf("there is no command and no config file %q", args[0])
-	if word := commands.Nearest(strings.ToLower(args[0]), words); word != "" {
+	if word := engine.Nearest(strings.ToLower(args[0]), words); word != "" {
 		return text + ": did you mean " + word + "?"
 	}
 	return text + ": the commands are " + strings.Join(words, ", ") + "; without one, mayfly starts a server"
 }
 
-// run serves until a signal or SHUTDOWN. It listens before it touches the data, so a second server on the same
-// port fails before it does anything.
+// run serves until a signal or SHUTDOWN. It listens before it touches the data, so a second server on the
+// same port fails before it does anything.
 func run(options *config.Config) error {
 	syscall.Umask(0o077) // only the owner may read the data
 	stop := stopSignals()
@@ -100,31 +101,37 @@ func run(options *config.Config) error {
 	if err := srv.Listen(); err != nil {
 		return err
 	}
-	settings = options.Settings() // with the ports that it got
+	end, err := beginEphemeral(options, log)
+	if err != nil {
+		_ = srv.Stop(stop) // closes the listeners
+		return err
+	}
+	defer end()
+	settings = options.Settings() // with the ports and the folder that it got
 	defer daemon.WritePorts(settings, log)()
-	engine := &commands.Engine{Host: srv, Log: log}
-	engine.Broker.SetEventClasses(settings.NotifyKeyspaceEvents)
-	engine.Slowlog.SetThreshold(settings.SlowlogThreshold)
-	engine.Slowlog.SetLength(settings.SlowlogLength)
-	engine.QueryBudget.Store(int64(settings.QueryBudget))
-	engine.Scripts.SetEnabled(settings.Scripts)
-	engine.Scripts.SetTimeLimit(settings.LuaTimeLimit)
-	engine.Latency.SetThreshold(settings.LatencyThreshold)
-	engine.SetLatencyTracking(settings.LatencyTracking)
-	engine.SetLatencyPercentiles(settings.LatencyPercentiles)
-	limitMemory(settings, engine)
+	e := &engine.Engine{Host: srv, Log: log, Ephemeral: settings.Ephemeral, Clock: newClock(settings, log)}
+	e.Broker.SetEventClasses(settings.NotifyKeyspaceEvents)
+	e.Slowlog.SetThreshold(settings.SlowlogThreshold)
+	e.Slowlog.SetLength(settings.SlowlogLength)
+	e.QueryBudget.Store(int64(settings.QueryBudget))
+	e.Scripts.SetEnabled(settings.Scripts)
+	e.Scripts.SetTimeLimit(settings.LuaTimeLimit)
+	e.Latency.SetThreshold(settings.LatencyThreshold)
+	e.SetLatencyTracking(settings.LatencyTracking)
+	e.SetLatencyPercentiles(settings.LatencyPercentiles)
+	limitMemory(settings, e)
 	heap.TuneForLoading()
 	load := newLoading(settings, log)
 	stopReports, stopNotices := every(reportInterval(settings), load.report), every(startNotices, load.notify)
-	engine.Loading = func() commands.LoadProgress {
-		return commands.LoadProgress{Loaded: load.loaded.Load(), Total: filesSize(settings.Dir)}
+	e.Loading = func() engine.LoadProgress {
+		return engine.LoadProgress{Loaded: load.loaded.Load(), Total: filesSize(settings.Dir)}
 	}
 	started := sync.OnceFunc(func() {
 		stopReports()
 		stopNotices()
 	})
 	defer started()
-	storage, err := openStorage(options, srv, engine, log, &load.loaded)
+	storage, err := openStorage(options, srv, e, log, &load.loaded)
 	if err != nil {
 		started()
 		_ = srv.Stop(stop) // closes the listeners; no client is served yet
@@ -133,8 +140,8 @@ func run(options *config.Config) error {
 	if advice := tools.OpenToOthers(settings.Dir); advice != "" {
 		log.Warn().Str("dir", settings.Dir).Msg(advice)
 	}
-	applyChanges(options, engine)
-	srv.Start(engine)
+	applyChanges(options, e)
+	srv.Start(e)
 	for _, option := range []string{"port", "tls-port"} { // the server listens on them before that
 		options.OnChange(option, func(s *config.Settings) error {
 			daemon.WritePorts(s, log)
@@ -147,7 +154,7 @@ func run(options *config.Config) error {
 		defer daemon.NotifyReady(settings, log)()
 		log.Info().Strs("addresses", srv.Addresses()).Str("dir", settings.Dir).Int("pid", os.Getpid()).
 			Str("version", server.Version).Msg("ready")
-		welcome(os.Stdout, srv.Addresses(), srv.PageURL(), settings, engine.Keyspace().Untouched())
+		welcome(os.Stdout, srv.Addresses(), srv.PageURL(), settings, e.Keyspace().Untouched())
 	case <-stop.Done():
 	case <-srv.ShutdownAsked():
 	}
@@ -161,7 +168,7 @@ func run(options *config.Config) error {
 	log.Info().Msg("stopping: finishing running commands")
 	drain, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()
-	engine.Scripts.Stop()
+	e.Scripts.Stop()
 	storage.beforeStop(drain)
 	if err := srv.Stop(drain); err != nil {
 		log.Warn().Msg("some clients were disconnected: their commands did not finish, or they did not take their replies in time")
@@ -169,6 +176,10 @@ func run(options *config.Config) error {
 	}
 	if err := storage.close(); err != nil {
 		return err
+	}
+	if settings.Ephemeral {
+		log.Info().Msg("stopped: the ephemeral data goes with the server")
+		return nil
 	}
 	log.Info().Msg("stopped: all data is on disk")
 	return nil
@@ -183,7 +194,7 @@ type storage struct {
 }
 
 // openStorage opens the data folder, or starts the node of a cluster, which opens it in the background.
-func openStorage(options *config.Config, srv *server.Server, engine *commands.Engine, log zerolog.Logger, loaded *atomic.Int64) (*storage, error) {
+func openStorage(options *config.Config, srv *server.Server, engine *engine.Engine, log zerolog.Logger, loaded *atomic.Int64) (*storage, error) {
 	if options.Settings().Cluster.ID != "" {
 		return startNode(options, srv, engine, log, loaded)
 	}
@@ -197,9 +208,10 @@ func openStorage(options *config.Config, srv *server.Server, engine *commands.En
 	return &storage{ready: ready, beforeStop: func(context.Context) {}, close: ks.Close, halt: ks.Halt}, nil
 }
 
-// openKeyspace opens the keyspace of the engine, with all settings in force. replicator is nil if the server is alone.
-func openKeyspace(settings *config.Settings, engine *commands.Engine, log zerolog.Logger, loaded *atomic.Int64, replicator replica.Replicator) (*keyspace.Keyspace, error) {
-	ks, err := keyspace.Open(keyspace.Options{
+// openKeyspace opens the keyspace of the engine, with all settings in force. replicator is nil if the server
+// is alone.
+func openKeyspace(settings *config.Settings, engine *engine.Engine, log zerolog.Logger, loaded *atomic.Int64, replicator replica.Replicator) (*keyspace.Keyspace, error) {
+	o := keyspace.Options{
 		Dir:          settings.Dir,
 		Partitions:   settings.Partitions,
 		Fsync:        settings.AppendFsync,
@@ -211,7 +223,14 @@ func openKeyspace(settings *config.Settings, engine *commands.Engine, log zerolo
 		OnLogged:     engine.OnLogged,
 		Loaded:       loaded,
 		Replicator:   replicator,
-	})
+	}
+	if settings.Ephemeral {
+		o.FS, o.Reserve = vfs.Unsynced(vfs.OS), 0
+	}
+	if engine.Clock != nil {
+		o.Clock, o.Stepped = engine.Clock, true
+	}
+	ks, err := keyspace.Open(hooked(o))
 	if err != nil {
 		return nil, err
 	}
@@ -227,7 +246,9 @@ func applySettings(ks *keyspace.Keyspace, settings *config.Settings) error {
 	ks.SetExpireEffort(settings.ActiveExpireEffort)
 	ks.SetCompaction(settings.Compaction)
 	ks.SetEraseWithin(settings.EraseWithin)
-	ks.Scrubber().SetInterval(settings.ScrubInterval)
+	if !settings.Ephemeral {
+		ks.Scrubber().SetInterval(settings.ScrubInterval)
+	}
 	ks.SetMaxContainers(settings.MaxContainers)
 	ks.SetEviction(settings.Eviction)
 	if settings.UndoWindow < 0 {
@@ -237,9 +258,9 @@ func applySettings(ks *keyspace.Keyspace, settings *config.Settings) error {
 	return ks.SetUndoWindow(int64(settings.UndoWindow / time.Second))
 }
 
-// stopSignals returns a context that ends with SIGTERM or SIGINT. As in Redis, a SIGINT after that ends the process
-// at once. A second SIGTERM does not, because some programs send two (timeout is one). SIGHUP and SIGPIPE
-// do nothing.
+// stopSignals returns a context that ends with SIGTERM or SIGINT. As in Redis, a SIGINT after that ends the
+// process at once. A second SIGTERM does not, because some programs send two (timeout is one). SIGHUP and
+// SIGPIPE do nothing.
 func stopSignals() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
@@ -274,7 +295,7 @@ func newLogger(settings *config.Settings) (zerolog.Logger, error) {
 }
 
 // applyChanges makes CONFIG SET take effect at once where an option is kept elsewhere.
-func applyChanges(options *config.Config, engine *commands.Engine) {
+func applyChanges(options *config.Config, engine *engine.Engine) {
 	on := func(option string, apply func(*config.Settings)) {
 		options.OnChange(option, func(s *config.Settings) error {
 			apply(s)
@@ -313,7 +334,7 @@ func applyChanges(options *config.Config, engine *commands.Engine) {
 }
 
 // limitMemory bounds the memory of the items, and that of the process accordingly.
-func limitMemory(s *config.Settings, engine *commands.Engine) {
+func limitMemory(s *config.Settings, engine *engine.Engine) {
 	engine.SetMaxMemory(s.MaxMemory)
 	heap.LimitRuntime(s)
 }

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"mayfly/cluster"
 	"mayfly/cluster/forming"
-	"mayfly/commands"
+	"mayfly/commands/engine"
 	"mayfly/keyspace"
 	"mayfly/keyspace/replica"
 	"mayfly/server"
@@ -16,7 +18,7 @@ import (
 )
 
 // startNode starts the server as a node of a cluster, in the background.
-func startNode(options *config.Config, srv *server.Server, engine *commands.Engine, log zerolog.Logger, loaded *atomic.Int64) (*storage, error) {
+func startNode(options *config.Config, srv *server.Server, engine *engine.Engine, log zerolog.Logger, loaded *atomic.Int64) (*storage, error) {
 	settings := options.Settings()
 	c := &settings.Cluster
 	peers := make([]forming.Peer, len(c.Peers))
@@ -56,9 +58,28 @@ func startNode(options *config.Config, srv *server.Server, engine *commands.Engi
 	engine.SetBus(node.Bus())
 	node.Start()
 	return &storage{
-		ready:      served,
-		beforeStop: node.StepDown,
-		close:      func() error { return node.Close(true) },
-		halt:       func() error { return node.Close(false) },
+		ready: served,
+		beforeStop: func(ctx context.Context) {
+			if node.StepDown(ctx) && len(srv.Sessions()) > 0 {
+				redirect(ctx)
+			}
+		},
+		close: func() error { return node.Close(true) },
+		halt:  func() error { return node.Close(false) },
 	}, nil
+}
+
+// redirectTime is how long a former leader goes on to tell its clients who leads, before it stops. They come
+// back as soon as their connections end.
+const redirectTime = 500 * time.Millisecond
+
+// redirect waits for the redirectTime, or until ctx ends. Libraries for clusters learn of another leader by
+// MOVED: one that finds the address of the last leader closed may ask nobody else for a minute.
+func redirect(ctx context.Context) {
+	timer := time.NewTimer(redirectTime)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }

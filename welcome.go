@@ -12,8 +12,9 @@ import (
 	"mayfly/server/config"
 )
 
-// welcome says where the server listens, and where its page is, if there is one. With an untouched folder it also says how to see a document die. In another one
-// those commands could change the default of a container of the user.
+// welcome says where the server listens, and where its page is, if there is one. With an untouched folder it
+// also says how to see a document die. In another one those commands could change the default of a container
+// of the user.
 func welcome(w io.Writer, addresses []string, page string, settings *config.Settings, untouched bool) {
 	fmt.Fprintf(w, "mayfly %s listens on %s; its data is in %s\n", server.Version, strings.ReplaceAll(strings.Join(addresses, ", "), "tcp ", ""), settings.Dir)
 	if page != "" {
@@ -23,20 +24,25 @@ func welcome(w io.Writer, addresses []string, page string, settings *config.Sett
 	if settings.RequirePass != "" {
 		password = "  export REDISCLI_AUTH=...    # the password, see requirepass\n"
 	}
+	cli := redisCLI(settings, addresses)
 	if !untouched {
-		fmt.Fprintf(w, "What it holds:\n%s  %s CONTAINER.LIST\n", password, redisCLI(settings, addresses))
+		fmt.Fprintf(w, "What it holds:\n%s  %s CONTAINER.LIST\n", password, cli)
 		return
+	}
+	later := "Ten seconds after the second command"
+	if settings.ManualClock {
+		later = "After " + cli + " CLOCK ADVANCE 10"
 	}
 	fmt.Fprintf(w, `Try it:
 %[2]s  %[1]s CONTAINER.SET orders TTL 10
   %[1]s DOC.PUT orders 1 '{"item":"tea"}'
   %[1]s DOC.GET orders 1
-Ten seconds after the second command, the third answers (nil).
-`, redisCLI(settings, addresses), password)
+%[3]s, the third answers (nil).
+`, cli, password, later)
 }
 
-// redisCLI is the command line of redis-cli that reaches the server from this machine. It has no password, because
-// every user of the machine could read it there.
+// redisCLI is the command line of redis-cli that reaches the server from this machine. It has no password,
+// because every user of the machine could read it there.
 func redisCLI(s *config.Settings, addresses []string) string {
 	if s.Port == 0 && s.TLSPort == 0 {
 		return "redis-cli -s " + shellWord(s.UnixSocket)

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// The bystander reads small documents on connections of its own, at a steady pace, while one client does what is
-// expensive. Its latencies tell how fair the server is.
+// The bystander reads small documents on connections of its own, at a steady pace, while one client does what
+// is expensive. Its latencies tell how fair the server is.
 
 // act is something expensive that one client does.
 type act struct {
@@ -93,7 +93,8 @@ func bystanderJob(k kind, a act) job {
 	}
 }
 
-// repeat does the act for a while, at least once, and returns the mean time of one. The bystander reads all that time.
+// repeat does the act for a while, at least once, and returns the mean time of one. The bystander reads all
+// that time.
 func (a act) repeat(ctx context.Context, o options, s *server) (time.Duration, error) {
 	conns, closeConns, err := dial(ctx, s.addr, 1)
 	if err != nil {

@@ -15,13 +15,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Three nodes of a cluster beside one node that forces each commit to disk: that is as durable as one machine can be. All
-// processes and the load generator share the processors of this machine, which a real cluster does not.
+// Three nodes of a cluster beside one node that forces each commit to disk: that is as durable as one machine
+// can be. All processes and the load generator share the processors of this machine, which a real cluster
+// does not.
 
 // clusterNodes is the number of nodes.
 const clusterNodes = 3
 
-// clusterPorts is the offset of the first port of the nodes; those for the other nodes follow those for clients.
+// clusterPorts is the offset of the first port of the nodes; those for the other nodes follow those for
+// clients.
 const clusterPorts = 3
 
 // clusterServers is the nodes of a cluster.
@@ -210,7 +212,8 @@ func (c clusterServers) leader(ctx context.Context) (*server, error) {
 	return nil, errors.Join(ctx.Err(), fmt.Errorf("no leader: %w", last))
 }
 
-// recoveries measures failovers, transfers and the catching up of a node without data, and the memory of the nodes.
+// recoveries measures failovers, transfers and the catching up of a node without data, and the memory of the
+// nodes.
 func (c clusterServers) recoveries(ctx context.Context, o options, one *server) (string, error) {
 	var kills, transfers, starts, empty []float64
 	for range o.rounds() {
@@ -273,8 +276,8 @@ func (c clusterServers) recoveries(ctx context.Context, o options, one *server) 
 	return table([]string{"what", "measured", "target"}, rows), nil
 }
 
-// outage does something while each node is sent a write every millisecond. It returns the longest time between two acknowledged
-// ones, the moment of the act included.
+// outage does something while each node is sent a write every millisecond. It returns the longest time
+// between two acknowledged ones, the moment of the act included.
 func (c clusterServers) outage(ctx context.Context, act func() error) (time.Duration, error) {
 	var mu sync.Mutex // protects last and longest
 	var last time.Time

@@ -104,8 +104,8 @@ func (s *server) mixed(n int) request {
 	}
 }
 
-// measureBeside measures requests for a while. It starts other work again whenever that has ended, and returns
-// how often it did.
+// measureBeside measures requests for a while. It starts other work again whenever that has ended, and
+// returns how often it did.
 func (s *server) measureBeside(ctx context.Context, b background, pace float64, during time.Duration, newRequest func(*rand.Rand) request) (p openLoopResult, times string, err error) {
 	before, err := s.figure(ctx, b.done)
 	if err != nil {

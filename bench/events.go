@@ -75,8 +75,8 @@ func hearEvents(ctx context.Context, s *server) (next func() ([]string, error), 
 	}, end, nil
 }
 
-// hearLog keeps a log of the deaths in database 0 and reads it as a consumer of a group, who acknowledges what it has read
-// on another connection.
+// hearLog keeps a log of the deaths in database 0 and reads it as a consumer of a group, who acknowledges
+// what it has read on another connection.
 func hearLog(ctx context.Context, s *server) (next func() ([]string, error), end func(), err error) {
 	const stream, group = "__keyevent@0__:expired", "bench"
 	if _, err := s.do(ctx, "CONTAINER.SET", "0", "TTL", -1, "LOG", 3600); err != nil {

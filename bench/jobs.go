@@ -116,8 +116,8 @@ func expireAll(ctx context.Context, c *comparison, s *server) (sample, error) {
 	return sample{time.Since(began).Seconds()}, err
 }
 
-// lifecycleJob loads all documents with a TTL into a new server, overwrites them once and restarts the server. It
-// lets the server settle after each step.
+// lifecycleJob loads all documents with a TTL into a new server, overwrites them once and restarts the
+// server. It lets the server settle after each step.
 func lifecycleJob(k kind) job {
 	return func(ctx context.Context, c *comparison, _ *server) (sample, error) {
 		s, err := k.start(ctx, c.options)

@@ -14,12 +14,13 @@ var (
 	ownAdd = []string{"DOC.PATCH", "0", anyID, "INCR", "/id", "1"}
 )
 
-// turns is how often beside changes between its commands in a round. Brief turns share out the work that the server
-// does in the background, as checkpoints.
+// turns is how often beside changes between its commands in a round. Brief turns share out the work that the
+// server does in the background, as checkpoints.
 const turns = 10
 
-// beside returns a job that runs two commands of mayfly by turns, as A B B A. The sample has the throughput of the first
-// and the CPU time of the server for it in seconds, then both as ratios to the second: medians of the pairs.
+// beside returns a job that runs two commands of mayfly by turns, as A B B A. The sample has the throughput
+// of the first and the CPU time of the server for it in seconds, then both as ratios to the second: medians
+// of the pairs.
 func beside(requests int, command, other []string) job {
 	return func(ctx context.Context, c *comparison, s *server) (sample, error) {
 		if c.round == 0 {

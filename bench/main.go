@@ -3,7 +3,8 @@
 //
 //	go run ./bench [flags] [mode ...]
 //
-// Without a mode it compares mayfly with Redis and measures growth. -help lists the modes; README.md explains the method.
+// Without a mode it compares mayfly with Redis and measures growth. -help lists the modes; README.md explains
+// the method.
 package main
 
 import (

@@ -18,8 +18,8 @@ import (
 // reads of dying documents would remove the dead themselves. The reads meanwhile are of other documents,
 // in a container of their own.
 
-// endMargin is the time before the last death that the share leaves out. Few documents are left then, and those that have died since the
-// last cycle of the purge are a large part of them.
+// endMargin is the time before the last death that the share leaves out. Few documents are left then, and
+// those that have died since the last cycle of the purge are a large part of them.
 const endMargin = 1200 * time.Millisecond
 
 // purgePlan holds the plan of a run.

@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// Queries and indexes. mayfly alone is measured: Redis without modules has neither. The documents of a workload have a
-// number, a short string and a unique string of 24 bytes. An index over each is created where it is needed.
+// Queries and indexes. mayfly alone is measured: Redis without modules has neither. The documents of a
+// workload have a number, a short string and a unique string of 24 bytes. An index over each is created where
+// it is needed.
 
 // queryName begins the names of these workloads.
 const queryName = "query: "
@@ -118,8 +119,8 @@ func costs(target float64) []metric {
 	return []metric{{name: "server CPU", unit: seconds, better: less, bound: target}, {name: "time", unit: seconds, better: less}}
 }
 
-// queryJob sends a query again and again on one connection. args makes the arguments after the container. The sample has
-// the server's CPU time and the time of one, in seconds.
+// queryJob sends a query again and again on one connection. args makes the arguments after the container. The
+// sample has the server's CPU time and the time of one, in seconds.
 func queryJob(args func(rng *rand.Rand) []string) job {
 	return func(ctx context.Context, c *comparison, s *server) (sample, error) {
 		conns, closeConns, err := dial(ctx, s.addr, 1)
@@ -184,8 +185,8 @@ func anyCustomer(rng *rand.Rand) []string {
 	return []string{"WHERE customer = @c", "PARAMS", "@c", fmt.Sprintf(`"c-%05d"`, rng.IntN(99_991))}
 }
 
-// buildJob builds an index over unique strings. The sample has the CPU time and the time a document, and the memory a
-// document of this index, of the one over numbers and of the one over short strings.
+// buildJob builds an index over unique strings. The sample has the CPU time and the time a document, and the
+// memory a document of this index, of the one over numbers and of the one over short strings.
 func buildJob(ctx context.Context, c *comparison, s *server) (sample, error) {
 	values, err := s.cost(func() (int, error) { return c.ids(), s.buildIndex(ctx, uniquePath) })
 	if err != nil {
@@ -203,8 +204,9 @@ func buildJob(ctx context.Context, c *comparison, s *server) (sample, error) {
 	return values, err
 }
 
-// writeJob overwrites documents with no, one and three indexes. The sample has the ratios of CPU time to that without an
-// index: one and three indexes of which nothing changes, one of three changes, all of one and all of three change.
+// writeJob overwrites documents with no, one and three indexes. The sample has the ratios of CPU time to that
+// without an index: one and three indexes of which nothing changes, one of three changes, all of one and all
+// of three change.
 func writeJob(ctx context.Context, c *comparison, _ *server) (sample, error) {
 	s, err := mayflyKind.start(ctx, c.options)
 	if err != nil {
@@ -263,8 +265,8 @@ func writeJob(ctx context.Context, c *comparison, _ *server) (sample, error) {
 	return values, err
 }
 
-// pagingJob reads documents at a steady pace, alone and then beside a client that pages through all documents. The
-// sample has the p99 of both, their ratio, and the time of one page.
+// pagingJob reads documents at a steady pace, alone and then beside a client that pages through all
+// documents. The sample has the p99 of both, their ratio, and the time of one page.
 func pagingJob(ctx context.Context, c *comparison, s *server) (sample, error) {
 	reads := func(*rand.Rand) request {
 		return func(b []byte, rng *rand.Rand) []byte { return s.get(b, set, rng.IntN(c.ids())) }

@@ -12,8 +12,8 @@ import (
 	"mayfly/tools/progress"
 )
 
-// status is what a run does at the moment, shown on standard error. Its methods may be called concurrently. A nil status shows
-// nothing.
+// status is what a run does at the moment, shown on standard error. Its methods may be called concurrently. A
+// nil status shows nothing.
 type status struct {
 	mu   sync.Mutex // protects all below
 	line *progress.Line

@@ -35,8 +35,8 @@ const (
 	longestFullRetry = 2 * time.Second
 )
 
-// applier brings committed entries to the keyspace of one incarnation, in order, in a goroutine of its own. It also makes the
-// keyspace lead and follow, in the order in which the loop decides that.
+// applier brings committed entries to the keyspace of one incarnation, in order, in a goroutine of its own.
+// It also makes the keyspace lead and follow, in the order in which the loop decides that.
 type applier struct {
 	ks   store
 	rep  *replicator
@@ -154,8 +154,8 @@ func (a *applier) do(t *task) error {
 	return nil
 }
 
-// unlead makes the keyspace follow, or drain. Clients learn it first: few of the commands that take this node for the leader
-// see the keyspace of a follower.
+// unlead makes the keyspace follow, or drain. Clients learn it first: few of the commands that take this node
+// for the leader see the keyspace of a follower.
 func (a *applier) unlead(end func()) {
 	a.awaitLead()
 	a.led.Store(0)
@@ -163,7 +163,8 @@ func (a *applier) unlead(end func()) {
 	end()
 }
 
-// lead makes the keyspace lead. The applier goes on meanwhile: it brings the batches that the keyspace writes then.
+// lead makes the keyspace lead. The applier goes on meanwhile: it brings the batches that the keyspace writes
+// then.
 func (a *applier) lead(session uint64) {
 	done := make(chan struct{})
 	a.leads, a.leading = true, done

@@ -23,8 +23,8 @@ const (
 	clientLineTime = 5 * time.Second
 )
 
-// DialClient opens a connection to a member, which runs a session at its other end for a client of this node: addr and laddr
-// are the ends of the client's connection.
+// DialClient opens a connection to a member, which runs a session at its other end for a client of this node:
+// addr and laddr are the ends of the client's connection.
 func (n *Node) DialClient(ctx context.Context, id uint64, addr, laddr string) (net.Conn, error) {
 	inc := n.running.Load()
 	switch {

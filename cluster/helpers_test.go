@@ -19,10 +19,12 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal"
 )
 
-// testTimeout is the election timeout of test clusters. A busy machine that stops a node for as long deposes its leader.
+// testTimeout is the election timeout of test clusters. A busy machine that stops a node for as long deposes
+// its leader.
 const testTimeout = 500 * time.Millisecond
 
-// mostParallel is how many tests run side by side. They wait for each other's nodes far more than they compute.
+// mostParallel is how many tests run side by side. They wait for each other's nodes far more than they
+// compute.
 const mostParallel = 8
 
 func TestMain(m *testing.M) {
@@ -54,7 +56,8 @@ func receive[T any](t *testing.T, c <-chan T) T {
 	}
 }
 
-// freeAddrs returns addresses on a loopback host of the test's own. A node that starts again finds its own free.
+// freeAddrs returns addresses on a loopback host of the test's own. A node that starts again finds its own
+// free.
 func freeAddrs(t *testing.T, n int) (addrs []string) {
 	t.Helper()
 	for range 100 {
@@ -76,8 +79,8 @@ func freeAddrs(t *testing.T, n int) (addrs []string) {
 // labels counts the values of labelGoroutines.
 var labels atomic.Int64
 
-// labelGoroutines marks this goroutine and those that it and its descendants start from now on. The returned function ends
-// that and waits until all of them have ended but a few that the test itself has.
+// labelGoroutines marks this goroutine and those that it and its descendants start from now on. The returned
+// function ends that and waits until all of them have ended but a few that the test itself has.
 func labelGoroutines(t *testing.T) (awaitEnd func()) {
 	label := fmt.Sprintf("cluster %d", labels.Add(1))
 	pprof.SetGoroutineLabels(pprof.WithLabels(context.Background(), pprof.Labels("started by", label)))

@@ -10,8 +10,8 @@ import (
 	"mayfly/test/drill"
 )
 
-// A node whose identity, raft log or data files are damaged or gone comes back with a new id and with what the others have. Other
-// files of its folder stay where they are.
+// A node whose identity, raft log or data files are damaged or gone comes back with a new id and with what
+// the others have. Other files of its folder stay where they are.
 func TestDamagedClusterFiles(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()

@@ -174,16 +174,17 @@ func (inc *incarnation) openLog(installed bool) (err error) {
 	return err
 }
 
-// foreign reports whether the local files have a position in a log that does not know this node: those of another cluster, such
-// as a backup. Their index means nothing in this log. What cannot be read is an error of core.New.
+// foreign reports whether the local files have a position in a log that does not know this node: those of
+// another cluster, such as a backup. Their index means nothing in this log. What cannot be read is an error
+// of core.New.
 func (inc *incarnation) foreign() bool {
 	state, err := entry.DecodeState(inc.ks.ReplicaState())
 	id, known := inc.identity.ID, len(state.Voters)+len(state.Learners) > 0
 	return err == nil && known && !state.Voter(id) && !state.Learner(id) && !state.Left(id) && state.WithID(id) == nil
 }
 
-// firstState returns the state with which the cluster began, and whether this node begins with it instead of getting it
-// from another node.
+// firstState returns the state with which the cluster began, and whether this node begins with it instead of
+// getting it from another node.
 func (inc *incarnation) firstState() (entry.State, bool) {
 	id := inc.identity
 	if id.Joined || id.FoundedWithData && id.Founder != id.Name {
@@ -249,8 +250,8 @@ func (inc *incarnation) end(cause error) {
 	}
 }
 
-// close closes everything. An orderly close writes what is committed into the stores, as a node that is alone does; otherwise
-// the next start reads the journal. No client uses the keyspace any more.
+// close closes everything. An orderly close writes what is committed into the stores, as a node that is alone
+// does; otherwise the next start reads the journal. No client uses the keyspace any more.
 func (inc *incarnation) close(orderly bool) {
 	inc.rep.end()
 	inc.cancel()
@@ -339,8 +340,8 @@ func (inc *incarnation) connect() {
 	}
 }
 
-// sendStores begins to send the stores to a node that is too far behind, from a backup of now. It returns at once, false
-// if they are under way already.
+// sendStores begins to send the stores to a node that is too far behind, from a backup of now. It returns at
+// once, false if they are under way already.
 func (inc *incarnation) sendStores(m *raftpb.Message) bool {
 	to := m.GetTo()
 	inc.mu.Lock()
@@ -360,7 +361,8 @@ func (inc *incarnation) sendStores(m *raftpb.Message) bool {
 	return true
 }
 
-// storesDone notes that a transfer of stores has ended, removes its backup, and tells raft, which may ask for the next one.
+// storesDone notes that a transfer of stores has ended, removes its backup, and tells raft, which may ask for
+// the next one.
 func (inc *incarnation) storesDone(to uint64, arrived bool) {
 	if err := os.RemoveAll(inc.outgoing(to)); err != nil {
 		inc.log.Warn().Err(err).Msg("cannot remove a backup that was sent")
@@ -380,8 +382,8 @@ func (inc *incarnation) outgoing(to uint64) string {
 	return filepath.Join(inc.node.path(stores.Outgoing), strconv.FormatUint(to, 16))
 }
 
-// awaitMember waits until the local files know a node that raft has taken into its configuration: raft refuses stores that
-// do not. They learn it with the next batch, a second later at most.
+// awaitMember waits until the local files know a node that raft has taken into its configuration: raft
+// refuses stores that do not. They learn it with the next batch, a second later at most.
 func (inc *incarnation) awaitMember(id uint64) error {
 	const longest, step = 3 * time.Second, 20 * time.Millisecond
 	for waited := time.Duration(0); ; waited += step {
@@ -457,7 +459,8 @@ func (inc *incarnation) receiveStores(_ context.Context, m *raftpb.Message, size
 	return nil
 }
 
-// install decides that the next incarnation begins with the stores that were received. They must be at this position.
+// install decides that the next incarnation begins with the stores that were received. They must be at this
+// position.
 func (inc *incarnation) install(index, term uint64) error {
 	if !inc.node.incoming.TryLock() {
 		return errors.New("other stores arrive, in place of those that raft has taken")

@@ -8,16 +8,16 @@ import (
 	"mayfly/expiry/clock"
 )
 
-// learned is what the other nodes say of the cluster, for the time in which this node takes no part because it opens its files.
-// Clients are redirected by it, as a node of Redis redirects them while it loads.
+// learned is what the other nodes say of the cluster, for the time in which this node takes no part because
+// it opens its files. Clients are redirected by it, as a node of Redis redirects them while it loads.
 type learned struct {
 	leader  string
 	members []forming.Member
 	at      time.Duration // when it was said
 }
 
-// learnedFor returns how long what was learned is used. A leader is replaced within that time, and a question to a node that
-// does not answer takes most of it.
+// learnedFor returns how long what was learned is used. A leader is replaced within that time, and a question
+// to a node that does not answer takes most of it.
 func (n *Node) learnedFor() time.Duration { return max(2*n.options.NodeTimeout, 3*time.Second) }
 
 // learn asks the other nodes for the leader again and again, while no incarnation runs.
@@ -54,7 +54,8 @@ func (n *Node) keepLearned() {
 	n.learned.Store(l)
 }
 
-// describeLearned fills the view of a node that opens its files with what it has learned, unless that is too old.
+// describeLearned fills the view of a node that opens its files with what it has learned, unless that is too
+// old.
 func (n *Node) describeLearned(v *topology.View) bool {
 	l := n.learned.Load()
 	if l == nil || v.Role != topology.Loading && v.Role != topology.Failed {

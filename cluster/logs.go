@@ -9,8 +9,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// newLoggers returns the loggers of etcd's packages. What they tell people is told by this package already, so they
-// log at the level below.
+// newLoggers returns the loggers of etcd's packages. What they tell people is told by this package already,
+// so they log at the level below.
 func newLoggers(log zerolog.Logger) (*zap.Logger, raft.Logger) {
 	return zap.New(zapCore{log: log}), raftLogger{log}
 }

@@ -28,8 +28,8 @@ const compactEvery = 10
 // errInstall ends an incarnation that has received the stores of another node.
 var errInstall = errors.New("the stores of another node have arrived")
 
-// loop is the goroutine that owns raft's core in one incarnation. It waits for nothing: not for its log on disk, nor the
-// keyspace, nor the network.
+// loop is the goroutine that owns raft's core in one incarnation. It waits for nothing: not for its log on
+// disk, nor the keyspace, nor the network.
 type loop struct {
 	core    *core.Core
 	disk    *disk.Log
@@ -183,8 +183,8 @@ func (l *loop) work() error {
 	}
 }
 
-// publish tells the replicator and the applier whether this node leads, and until when the lease lasts. It precedes
-// what the core sends: a lease that ends is not used any more once others may know that.
+// publish tells the replicator and the applier whether this node leads, and until when the lease lasts. It
+// precedes what the core sends: a lease that ends is not used any more once others may know that.
 func (l *loop) publish() {
 	session := l.core.Session()
 	if before := l.session; session != before {
@@ -228,8 +228,8 @@ func (l *loop) proposeBatch(session, lsn uint64, batch *proposal) {
 	err := l.core.Propose(session, batch.data)
 	batch.free()
 	if err != nil {
-		// The session has ended, and the next one of this node proposes the batch again; or a transfer is under way,
-		// and if it fails, the next tick does.
+		// The session has ended, and the next one of this node proposes the batch again; or a transfer is
+		// under way, and if it fails, the next tick does.
 		time.AfterFunc(l.tick, func() { l.rep.retract(session, lsn) })
 	}
 }

@@ -211,7 +211,8 @@ func testDriversCommit(t *testing.T) {
 	}
 }
 
-// A leader that is cut off for less than another session keeps its batch; afterwards it leads or follows, and all agree.
+// A leader that is cut off for less than another session keeps its batch; afterwards it leads or follows, and
+// all agree.
 func TestDriversHeal(t *testing.T) { inBubble(t, testDriversHeal) }
 
 func testDriversHeal(t *testing.T) {

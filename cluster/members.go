@@ -48,20 +48,21 @@ func (n *Node) Remove(ctx context.Context, name string) error {
 	return n.request(ctx, request{Op: "remove", Name: name})
 }
 
-// Transfer makes a node the leader; with an empty name the most up to date of the others. It returns when that node
-// leads.
+// Transfer makes a node the leader; with an empty name the most up to date of the others. It returns when
+// that node leads.
 func (n *Node) Transfer(ctx context.Context, name string) error {
 	return n.request(ctx, request{Op: "transfer", Name: name})
 }
 
-// requestPatience is how long a request waits for a leader, in times of cluster-node-timeout. An election takes one or two.
+// requestPatience is how long a request waits for a leader, in times of cluster-node-timeout. An election
+// takes one or two.
 const requestPatience = 3
 
 // requestPause is the time between two looks for a leader.
 const requestPause = 50 * time.Millisecond
 
-// request does what a request asks for if this node leads, or passes it on to the leader. During an election it waits. A request
-// may be done twice, if the connection to the leader breaks: that changes nothing more.
+// request does what a request asks for if this node leads, or passes it on to the leader. During an election
+// it waits. A request may be done twice, if the connection to the leader breaks: that changes nothing more.
 func (n *Node) request(ctx context.Context, r request) error {
 	broken := false // a request whose answer was lost may have been done
 	for began := clock.Monotonic(); ; {
@@ -83,8 +84,8 @@ func (n *Node) request(ctx context.Context, r request) error {
 	}
 }
 
-// isRemoved reports whether an error says that a node is no member: the leader knows none of the name, or the node is this one and
-// has learnt that it is out.
+// isRemoved reports whether an error says that a node is no member: the leader knows none of the name, or the
+// node is this one and has learnt that it is out.
 func (n *Node) isRemoved(name string, err error) bool {
 	return err.Error() == notMember(name).Error() || name == n.options.Name && err.Error() == errRemoved.Error()
 }
@@ -92,8 +93,8 @@ func (n *Node) isRemoved(name string, err error) bool {
 // errBroken is wrapped by the error of a request that the leader has not answered.
 var errBroken = errors.New("the leader does not answer")
 
-// isPassing reports whether a request may succeed at the next leader: no node leads, another one does, or the leader does not answer.
-// A transfer that may have begun is not begun again.
+// isPassing reports whether a request may succeed at the next leader: no node leads, another one does, or the
+// leader does not answer. A transfer that may have begun is not begun again.
 func isPassing(err error, op string) bool {
 	var refused *transport.RefusedError
 	return errors.Is(err, errNoLeader) || errors.Is(err, errBroken) && op != "transfer" || errors.As(err, &refused) && refused.Reason == errNoLeader.Error()
@@ -200,8 +201,8 @@ func (inc *incarnation) await(ctx context.Context, done func(*core.Status) bool)
 	}
 }
 
-// Replicated waits until n other nodes have all on disk that is committed now, or until ctx ends. It returns the
-// number of nodes that have it. A node that does not lead knows of none.
+// Replicated waits until n other nodes have all on disk that is committed now, or until ctx ends. It returns
+// the number of nodes that have it. A node that does not lead knows of none.
 func (n *Node) Replicated(ctx context.Context, nodes int) int {
 	inc := n.running.Load()
 	if inc == nil {
@@ -228,7 +229,8 @@ func (n *Node) Replicated(ctx context.Context, nodes int) int {
 	return reached
 }
 
-// announce tells the cluster the addresses of this node if it has others: those for clients are not known at first.
+// announce tells the cluster the addresses of this node if it has others: those for clients are not known at
+// first.
 func (n *Node) announce(inc *incarnation) {
 	state := &inc.loop.status.Load().State
 	m := state.WithID(inc.identity.ID)
@@ -293,8 +295,8 @@ func (m membership) Members() []forming.Member {
 // Removed reports whether an id is known to have left the cluster.
 func (m membership) Removed(id uint64) bool { return m.n.removed.has(id) }
 
-// Join makes a node a member in place of the one with its name. A node that is in contact is not replaced: another
-// server has its name.
+// Join makes a node a member in place of the one with its name. A node that is in contact is not replaced:
+// another server has its name.
 func (m membership) Join(ctx context.Context, joiner forming.Member) error {
 	inc := m.n.running.Load()
 	if inc == nil {
@@ -372,8 +374,8 @@ var (
 	errElsewhere = errors.New("this node leads no more, and the other one does not lead yet")
 )
 
-// handOver makes another node the leader. First the keyspace refuses new changes, commits the others and confirms that it has led:
-// their replies leave, and this node goes on as a follower.
+// handOver makes another node the leader. First the keyspace refuses new changes, commits the others and
+// confirms that it has led: their replies leave, and this node goes on as a follower.
 func (n *Node) handOver(ctx context.Context, inc *incarnation, name string) error {
 	n.transfer.Lock()
 	defer n.transfer.Unlock()
@@ -452,16 +454,19 @@ func (n *Node) handOver(ctx context.Context, inc *incarnation, name string) erro
 	return nil
 }
 
-// StepDown hands the lead over before the node stops, if it leads. It does nothing if no other node can lead.
-func (n *Node) StepDown(ctx context.Context) {
+// StepDown hands the lead over before the node stops, if it leads, and reports whether another node leads
+// then that this one has made the leader. It does nothing if no other node can lead.
+func (n *Node) StepDown(ctx context.Context) bool {
 	inc := n.running.Load()
 	if inc == nil {
-		return
+		return false
 	}
 	if _, leads := inc.leading(); !leads {
-		return
+		return false
 	}
-	if err := n.handOver(ctx, inc, ""); err != nil {
+	err := n.handOver(ctx, inc, "")
+	if err != nil {
 		n.options.Log.Info().Err(err).Msg("no other node takes the lead before this one stops")
 	}
+	return err == nil
 }

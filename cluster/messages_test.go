@@ -18,8 +18,8 @@ func (n *testNode) heardOf(text string) bool {
 	return slices.Contains(n.heard, text)
 }
 
-// reaches waits until a message of one node arrives at the others, and not at itself. Messages that are sent while the nodes
-// connect may be lost, so it sends several.
+// reaches waits until a message of one node arrives at the others, and not at itself. Messages that are sent
+// while the nodes connect may be lost, so it sends several.
 func (c *trio) reaches(from *testNode, others ...*testNode) {
 	c.t.Helper()
 	for _, n := range others {
@@ -36,8 +36,8 @@ func (c *trio) reaches(from *testNode, others ...*testNode) {
 	}
 }
 
-// TestMessagesBetweenNodes: each node reaches each other one, whichever leads, also after a transfer, a crash, and the loss of
-// a disk, which gives a node another id.
+// TestMessagesBetweenNodes: each node reaches each other one, whichever leads, also after a transfer, a
+// crash, and the loss of a disk, which gives a node another id.
 func TestMessagesBetweenNodes(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()
@@ -89,7 +89,8 @@ func (c *trio) locked(f func(n *testNode)) {
 	}
 }
 
-// TestMessagesAfterReload: a leader that is deposed with uncommitted writes opens everything anew, and its messages go on.
+// TestMessagesAfterReload: a leader that is deposed with uncommitted writes opens everything anew, and its
+// messages go on.
 func TestMessagesAfterReload(t *testing.T) {
 	t.Parallel()
 	c := startTrio(t, "a", "b", "c")

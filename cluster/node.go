@@ -55,11 +55,12 @@ type Options struct {
 	Suspend func()
 	// Changed is called with each view whose leader or own role is another than before.
 	Changed func(*topology.View)
-	// Messages takes published messages of other nodes; EventsWanted hears whether another node wants keyspace events. See
-	// [bus.Options].
+	// Messages takes published messages of other nodes; EventsWanted hears whether another node wants
+	// keyspace events. See [bus.Options].
 	Messages     func([]bus.Message)
 	EventsWanted func(bool)
-	// ServeClient runs a session for a client of another node until conn ends. It returns at once. See [Node.DialClient].
+	// ServeClient runs a session for a client of another node until conn ends. It returns at once. See
+	// [Node.DialClient].
 	ServeClient func(conn net.Conn, addr, laddr string)
 
 	Log zerolog.Logger
@@ -110,8 +111,8 @@ type Node struct {
 
 	showing sync.Mutex // held while a new view is made and told
 
-	// incoming is held while stores are written, and from when raft has taken them until the incarnation is closed. An earlier
-	// incarnation may still write some that it has begun to receive.
+	// incoming is held while stores are written, and from when raft has taken them until the incarnation is
+	// closed. An earlier incarnation may still write some that it has begun to receive.
 	incoming sync.Mutex
 
 	mu       sync.Mutex    // protects what follows
@@ -154,8 +155,8 @@ func New(o Options) (*Node, error) {
 	return n, nil
 }
 
-// readIdentity reads who this node is. A node whose identity is damaged, or is gone though it has a raft log, may only join the
-// cluster of its peers with a new id.
+// readIdentity reads who this node is. A node whose identity is damaged, or is gone though it has a raft log,
+// may only join the cluster of its peers with a new id.
 func (n *Node) readIdentity() (*forming.Former, error) {
 	o := &n.options
 	config := forming.Config{Dir: n.path(), Name: o.Name, Addr: o.Addr, Client: o.ClientAddr, Peers: o.Peers,
@@ -191,8 +192,8 @@ func (n *Node) Start() {
 	n.tasks.Go(n.learn)
 }
 
-// Close ends the node. No client is served any more. An orderly close writes what is committed into the stores; otherwise
-// commands may still run, and the next start reads the journal.
+// Close ends the node. No client is served any more. An orderly close writes what is committed into the
+// stores; otherwise commands may still run, and the next start reads the journal.
 func (n *Node) Close(orderly bool) error {
 	n.orderly.Store(orderly)
 	n.cancel()
@@ -366,7 +367,8 @@ func (n *Node) markOpened(id *forming.Identity) error {
 	return vfs.SyncDir(vfs.OS, n.path())
 }
 
-// setAside moves the data files and the raft log into a folder of their own in DIR/cluster, durably. Nothing is deleted.
+// setAside moves the data files and the raft log into a folder of their own in DIR/cluster, durably. Nothing
+// is deleted.
 func (n *Node) setAside(why string) error {
 	aside, err := stores.SetAside(n.options.Dir, why+"-"+stamp())
 	if err == nil && aside != "" {

@@ -516,8 +516,8 @@ func TestTransfer(t *testing.T) {
 	c.converge()
 }
 
-// Clients that count, and repeat only what has not begun, see nothing of orderly handovers: each write is acknowledged, each read
-// is answered, and nothing counts twice.
+// Clients that count, and repeat only what has not begun, see nothing of orderly handovers: each write is
+// acknowledged, each read is answered, and nothing counts twice.
 func TestHandoverIsInvisible(t *testing.T) {
 	t.Parallel()
 	c := newTrio(t, "a", "b", "c")
@@ -600,7 +600,8 @@ func (n *testNode) count(id string, read bool) (began bool, err error) {
 	return true, ks.Wait(tx.Close())
 }
 
-// A leader whose transfer fails, since the other node has just died, goes on in its term. That has no lease any more.
+// A leader whose transfer fails, since the other node has just died, goes on in its term. That has no lease
+// any more.
 func TestTransferToADeadNode(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()
@@ -838,7 +839,8 @@ func TestAddAndRemove(t *testing.T) {
 	c.converge()
 }
 
-// Nodes of a new cluster make folders with the same number of partitions. A node that comes later takes what the others have.
+// Nodes of a new cluster make folders with the same number of partitions. A node that comes later takes what
+// the others have.
 func TestPartitionsDiffer(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()
@@ -868,7 +870,8 @@ func TestPartitionsDiffer(t *testing.T) {
 	}
 }
 
-// Stores that arrived and were not installed are removed at the next start, and an incarnation that has ended takes none.
+// Stores that arrived and were not installed are removed at the next start, and an incarnation that has ended
+// takes none.
 func TestLeftStores(t *testing.T) {
 	t.Parallel()
 	c := startTrio(t, "a")
@@ -905,8 +908,8 @@ func TestFoundedWithData(t *testing.T) {
 	c.converge()
 }
 
-// Data files of another cluster, such as a backup that was copied into the folder of a node, are not taken for its own:
-// their index in the log is one that this cluster's log has, too.
+// Data files of another cluster, such as a backup that was copied into the folder of a node, are not taken
+// for its own: their index in the log is one that this cluster's log has, too.
 func TestFilesOfAnotherCluster(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()

@@ -9,18 +9,18 @@ import (
 	"mayfly/keyspace/replica"
 )
 
-// patience is how long a batch or a read waits for a majority at most. Commands have less if they have waited before: see
-// commands.patience.
+// patience is how long a batch or a read waits for a majority at most. Commands have less if they have waited
+// before: see commands.patience.
 const patience = 2800 * time.Millisecond
 
 // lateShare is the part of the patience that an attempt waits for a batch which has used it up.
 const lateShare = 20
 
-// replicator is the [replica.Replicator] of one incarnation. It stands between the journal of the keyspace and the
-// loop of raft, and blocks neither on the other.
+// replicator is the [replica.Replicator] of one incarnation. It stands between the journal of the keyspace
+// and the loop of raft, and blocks neither on the other.
 //
-// One batch is in flight at a time. It is proposed once in a session. A batch that a session has lost is void as
-// soon as another session has begun, so the next session of this node proposes it again.
+// One batch is in flight at a time. It is proposed once in a session. A batch that a session has lost is void
+// as soon as another session has begun, so the next session of this node proposes it again.
 type replicator struct {
 	propose   func(session, lsn uint64, batch *proposal) // passes a batch to the loop, which frees it
 	barrier   func(number uint64)                        // makes the loop ask a majority, and call answered
@@ -191,15 +191,15 @@ func (r *replicator) Confirm(until time.Duration) error {
 	return r.ask(until, r.leased)
 }
 
-// leased reports whether the lease lasts. The clock is read after the lease: a pause between the two must not make a
-// later lease cover an earlier time.
+// leased reports whether the lease lasts. The clock is read after the lease: a pause between the two must not
+// make a later lease cover an earlier time.
 func (r *replicator) leased() bool {
 	until := time.Duration(r.lease.Load())
 	return r.now() < until
 }
 
-// ask requests a barrier that begins after the call, and waits until a majority has answered it, or until the other function
-// reports true, if it is not nil. Calls during a barrier share the next one.
+// ask requests a barrier that begins after the call, and waits until a majority has answered it, or until the
+// other function reports true, if it is not nil. Calls during a barrier share the next one.
 func (r *replicator) ask(until time.Duration, other func() bool) error {
 	r.mu.Lock()
 	session, want := r.session, r.begun+1
@@ -228,8 +228,8 @@ func (r *replicator) answered(barrier uint64) {
 	}
 }
 
-// await waits until done, which is called with r.mu held, reports true. It fails when the session has ended, at a time (0:
-// none), and after the patience.
+// await waits until done, which is called with r.mu held, reports true. It fails when the session has ended,
+// at a time (0: none), and after the patience.
 func (r *replicator) await(session uint64, until time.Duration, done func() bool) error {
 	end := earlier(r.now()+r.patience, until)
 	var timer timer
@@ -279,8 +279,8 @@ func (r *replicator) leads(session uint64) bool {
 	return !r.ended && r.session == session
 }
 
-// shut ends the session of this node, if it has one. What waits for a majority fails, and the fate of the batch in
-// flight is open.
+// shut ends the session of this node, if it has one. What waits for a majority fails, and the fate of the
+// batch in flight is open.
 func (r *replicator) shut() {
 	r.extend(0)
 	r.mu.Lock()

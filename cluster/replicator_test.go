@@ -84,8 +84,8 @@ func TestReplicateReturnsTheTail(t *testing.T) {
 	}
 }
 
-// A call that has failed for want of a majority is repeated. The batch is proposed once, and a commit between the
-// calls is found.
+// A call that has failed for want of a majority is repeated. The batch is proposed once, and a commit between
+// the calls is found.
 func TestReplicateProposesOnce(t *testing.T) {
 	t.Parallel()
 	r := newTestReplicator()
@@ -109,7 +109,8 @@ func TestReplicateProposesOnce(t *testing.T) {
 	}
 }
 
-// An attempt ends at the time that its command has, and the batch stays in flight with the rest of its patience.
+// An attempt ends at the time that its command has, and the batch stays in flight with the rest of its
+// patience.
 func TestReplicateUntil(t *testing.T) { inBubble(t, testReplicateUntil) }
 
 func testReplicateUntil(t *testing.T) {
@@ -137,8 +138,8 @@ func testReplicateUntil(t *testing.T) {
 	}
 }
 
-// An attempt that follows one in vain does not wait as long again, until another session has begun: a client that came
-// during the first attempt has its reply soon after that.
+// An attempt that follows one in vain does not wait as long again, until another session has begun: a client
+// that came during the first attempt has its reply soon after that.
 func TestReplicateLate(t *testing.T) { inBubble(t, testReplicateLate) }
 
 func testReplicateLate(t *testing.T) {

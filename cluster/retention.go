@@ -6,16 +6,16 @@ import (
 	"mayfly/cluster/core"
 )
 
-// Bounds of what the log keeps for a node that gets stores. Below them the log keeps whatever the node lacks: otherwise it
-// would need other stores at once, for as long as the leader is busy.
+// Bounds of what the log keeps for a node that gets stores. Below them the log keeps whatever the node lacks:
+// otherwise it would need other stores at once, for as long as the leader is busy.
 const (
 	mostRetained  = 256 << 20       // bytes, or twice repl-log-size if that is more
 	retainedShare = 4               // or this part of the stores, whose transfer takes longer
 	goneAfter     = 5 * time.Minute // without a message of the node, which loads the stores meanwhile
 )
 
-// retention is the part of the raft log that nodes need which get stores: the entries after those of the stores. It is the
-// loop's, and empty while this node does not lead.
+// retention is the part of the raft log that nodes need which get stores: the entries after those of the
+// stores. It is the loop's, and empty while this node does not lead.
 type retention struct {
 	keep  int64 // repl-log-size
 	nodes map[uint64]*retained
@@ -46,8 +46,8 @@ func (r *retention) size(id uint64, bytes int64) {
 // end notes that a node does not get the stores after all.
 func (r *retention) end(id uint64) { delete(r.nodes, id) }
 
-// update forgets the nodes that need nothing more: those that have got further than the log reaches without them, are gone,
-// or were removed. behind returns the size of the entries after an index.
+// update forgets the nodes that need nothing more: those that have got further than the log reaches without
+// them, are gone, or were removed. behind returns the size of the entries after an index.
 func (r *retention) update(s *core.Status, behind func(index uint64) int64, now time.Duration) {
 	if len(r.nodes) == 0 {
 		return
@@ -74,7 +74,8 @@ func (r *retention) update(s *core.Status, behind func(index uint64) int64, now 
 	}
 }
 
-// need returns the index after which the log is needed, and how many bytes of it to keep at most. 0: nothing is needed.
+// need returns the index after which the log is needed, and how many bytes of it to keep at most. 0: nothing
+// is needed.
 func (r *retention) need() (index uint64, most int64) {
 	for _, node := range r.nodes {
 		if index == 0 || node.index < index {

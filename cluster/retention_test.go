@@ -76,8 +76,8 @@ func TestRetention(t *testing.T) {
 	expect("a long log", 45, 2*mostRetained)
 }
 
-// A node with an empty folder catches up by one transfer of stores, however much is written while it loads them: the log keeps
-// what comes after the stores, although repl-log-size is tiny.
+// A node with an empty folder catches up by one transfer of stores, however much is written while it loads
+// them: the log keeps what comes after the stores, although repl-log-size is tiny.
 func TestCatchUpWhileTheLeaderIsBusy(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()

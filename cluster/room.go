@@ -15,8 +15,9 @@ import (
 	"mayfly/vfs"
 )
 
-// A leader whose disk is full or hangs passes the lead on to a node with room. It asks the others first, so the lead stays
-// where it is if no node has room. Heartbeats do not need the disk: without this a leader whose disk hangs would lead for ever.
+// A leader whose disk is full or hangs passes the lead on to a node with room. It asks the others first, so
+// the lead stays where it is if no node has room. Heartbeats do not need the disk: without this a leader
+// whose disk hangs would lead for ever.
 
 // roomPath is the path at which a node says whether it has room.
 const roomPath = "/cluster/room"
@@ -38,7 +39,8 @@ const (
 // full reports whether this node cannot write what a leader writes.
 func (inc *incarnation) full() bool { return inc.failing.Load() || inc.hangs() || inc.ks.DiskFull() }
 
-// hangs reports whether a write hangs that replies or the applied position wait for: to the raft log, or to the local journal.
+// hangs reports whether a write hangs that replies or the applied position wait for: to the raft log, or to
+// the local journal.
 func (inc *incarnation) hangs() bool {
 	longest := overdueTimeouts * inc.node.options.NodeTimeout
 	return inc.loop.saver.step.Hangs(clock.Monotonic(), longest) || inc.ks.Hangs(longest)
@@ -114,8 +116,8 @@ func (inc *incarnation) asks(ctx context.Context, m *entry.Member) bool {
 	return err == nil && answer.Room
 }
 
-// depose makes another node the leader although this one has changes that are not committed, or has no session. It waits
-// until raft has another leader, an election timeout at most.
+// depose makes another node the leader although this one has changes that are not committed, or has no
+// session. It waits until raft has another leader, an election timeout at most.
 func (inc *incarnation) depose(to uint64) bool {
 	if inc.loop.call(func() error { return inc.loop.core.Depose(to, clock.Monotonic()) }) != nil {
 		return false
@@ -129,8 +131,8 @@ func (inc *incarnation) depose(to uint64) bool {
 	return !inc.leadsRaft()
 }
 
-// saveFailed ends the incarnation because the raft log cannot be written. A leader makes another node the leader before,
-// which needs nothing of this node's disk.
+// saveFailed ends the incarnation because the raft log cannot be written. A leader makes another node the
+// leader before, which needs nothing of this node's disk.
 func (inc *incarnation) saveFailed(err error) {
 	if !errors.Is(err, errInstall) && inc.leadsRaft() {
 		inc.failing.Store(true)

@@ -20,9 +20,9 @@ type raftLog interface {
 	Compact(durable uint64, conf *raftpb.ConfState) error
 }
 
-// saver is the goroutine of an incarnation that writes the raft log, in the order of the loop. The loop goes on meanwhile: a slow
-// disk delays no tick, and no heartbeat. What waits is bounded: a leader has one batch in flight, and the core of a follower takes
-// a bounded number of bytes that are not applied.
+// saver is the goroutine of an incarnation that writes the raft log, in the order of the loop. The loop goes
+// on meanwhile: a slow disk delays no tick, and no heartbeat. What waits is bounded: a leader has one batch
+// in flight, and the core of a follower takes a bounded number of bytes that are not applied.
 type saver struct {
 	log     raftLog
 	send    func([]*raftpb.Message)
@@ -119,7 +119,8 @@ func (s *saver) do(step *savings) error {
 	save := step.save
 	meta := save.Snapshot.GetMetadata()
 	if meta != nil {
-		// Before the log: it can begin anew behind stores that it does not know, but not without those that it knows.
+		// Before the log: it can begin anew behind stores that it does not know, but not without those that
+		// it knows.
 		if err := s.install(meta.GetIndex(), meta.GetTerm()); err != nil {
 			return err
 		}

@@ -40,8 +40,9 @@ func (l *stallingLog) stall() (end func()) {
 	return func() { l.free <- struct{}{} }
 }
 
-// TestSlowDisks lets the disks of a leader, of a follower and of all nodes stand for several election timeouts: no node is deposed,
-// reads go on, and a write is committed when a majority has it, by the leader itself when its own disk has.
+// TestSlowDisks lets the disks of a leader, of a follower and of all nodes stand for several election
+// timeouts: no node is deposed, reads go on, and a write is committed when a majority has it, by the leader
+// itself when its own disk has.
 func TestSlowDisks(t *testing.T) { inBubble(t, testSlowDisks) }
 
 func testSlowDisks(t *testing.T) {
@@ -103,7 +104,8 @@ func testSlowDisks(t *testing.T) {
 	}
 }
 
-// TestSaverJoins shows that one write to disk serves what waits, and that what replaces entries is written after them.
+// TestSaverJoins shows that one write to disk serves what waits, and that what replaces entries is written
+// after them.
 func TestSaverJoins(t *testing.T) {
 	t.Parallel()
 	log := &listLog{}
@@ -165,8 +167,9 @@ func (l *listLog) Compact(durable uint64, _ *raftpb.ConfState) error {
 	return nil
 }
 
-// TestHangingDisk: a leader whose disk hangs keeps sending heartbeats, whether only its raft log waits for the disk or only its local
-// journal. It says that it hangs, passes the lead on, answers those who ask it to, and takes part again later.
+// TestHangingDisk: a leader whose disk hangs keeps sending heartbeats, whether only its raft log waits for
+// the disk or only its local journal. It says that it hangs, passes the lead on, answers those who ask it to,
+// and takes part again later.
 func TestHangingDisk(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()

@@ -15,8 +15,8 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// An entry that a newer program has written is no damage: the node says so, keeps all its files, and goes on with a program
-// that knows it.
+// An entry that a newer program has written is no damage: the node says so, keeps all its files, and goes on
+// with a program that knows it.
 func TestEntryOfANewerProgram(t *testing.T) {
 	t.Parallel()
 	c := startTrio(t, "a", "b", "c")

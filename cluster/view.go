@@ -220,7 +220,8 @@ func (inc *incarnation) describeMember(m *topology.Member, s *core.Status, last 
 	}
 }
 
-// await waits until a view satisfies a condition. The error is that of the context, or of a node that is closed.
+// await waits until a view satisfies a condition. The error is that of the context, or of a node that is
+// closed.
 func (n *Node) await(ctx context.Context, done func(*topology.View) bool) error {
 	for {
 		n.mu.Lock()

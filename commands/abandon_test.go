@@ -3,6 +3,8 @@ package commands
 import (
 	"fmt"
 	"testing"
+
+	"mayfly/commands/engine"
 )
 
 // A command that takes long ends soon after nothing waits for it any more, and its connection too.
@@ -20,7 +22,7 @@ func TestAbandon(t *testing.T) {
 		}
 	}
 	s := w.session(1)
-	s.abandonInterval = 0
+	s.AbandonInterval = 0
 	for _, command := range [][]string{
 		{"KEYS", "*k*"}, {"SCAN", "0", "COUNT", "5000"}, {"DOC.SCAN", "docs", "0", "COUNT", "5000"},
 		{"CONTAINER.LIST"}, {"PUBSUB", "CHANNELS", "c*"},
@@ -30,7 +32,7 @@ func TestAbandon(t *testing.T) {
 			looks++
 			return false
 		}
-		if r := w.do(1, command...); r.Kind == KindError || w.last.Close {
+		if r := w.do(1, command...); r.Kind == engine.KindError || w.last.Close {
 			t.Fatalf("%q: %s", command, notation(r))
 		}
 		if looks < 5 {
@@ -41,7 +43,7 @@ func TestAbandon(t *testing.T) {
 			looks++
 			return looks == 3
 		}
-		if r := w.do(1, command...); r.Str != errAbandoned.Error() || !w.last.Close || looks != 3 {
+		if r := w.do(1, command...); r.Str != engine.ErrAbandoned.Error() || !w.last.Close || looks != 3 {
 			t.Errorf("%q: %.200s, close %t, %d looks", command, notation(r), w.last.Close, looks)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"mayfly/commands/engine"
+
 	"github.com/rs/zerolog"
 )
 
@@ -20,7 +22,7 @@ type guessing struct {
 func newGuessing(t *testing.T) *guessing {
 	g := &guessing{harness: newHarness(t)}
 	g.do(9, "CONFIG", "SET", "requirepass", "secret")
-	g.engine.auth.after = func(d time.Duration, f func()) {
+	g.engine.Auth.After = func(d time.Duration, f func()) {
 		g.delays = append(g.delays, d)
 		g.wake = f
 	}
@@ -28,7 +30,7 @@ func newGuessing(t *testing.T) *guessing {
 }
 
 // attempt gives a password on a session that needs one, and lets its delays pass. It returns their sum.
-func (g *guessing) attempt(s *Session, command ...string) (delay time.Duration, out Outcome) {
+func (g *guessing) attempt(s *engine.Session, command ...string) (delay time.Duration, out engine.Outcome) {
 	g.t.Helper()
 	for out = g.engine.Execute(s, command); out.Deferred; out = g.engine.Execute(s, command) {
 		if again := g.engine.Execute(s, command); !again.Deferred || again.Resume != out.Resume {
@@ -43,8 +45,8 @@ func (g *guessing) attempt(s *Session, command ...string) (delay time.Duration, 
 	return delay, out
 }
 
-func unauthenticated(id int, addr string) *Session {
-	return NewSession(int64(id), addr, "127.0.0.1:6379", testStart)
+func unauthenticated(id int, addr string) *engine.Session {
+	return engine.NewSession(int64(id), addr, "127.0.0.1:6379", testStart)
 }
 
 // The attempts of a connection wait longer after each wrong password. A right one ends that.
@@ -59,7 +61,7 @@ func TestDelayOfConnection(t *testing.T) {
 			command = []string{"HELLO", "3", "AUTH", "default", "guess"}
 		}
 		d, out := g.attempt(s, command...)
-		if out.Reply.Str != errWrongPass.Error() {
+		if out.Reply.Str != engine.ErrWrongPass.Error() {
 			t.Fatalf("%s", notation(out.Reply))
 		}
 		delays = append(delays, d/time.Millisecond)
@@ -67,22 +69,22 @@ func TestDelayOfConnection(t *testing.T) {
 	if got := fmt.Sprint(delays); got != "[0s 0s 0s 100ns 200ns 400ns 800ns 1.6µs 2µs]" {
 		t.Errorf("the attempts wait %s", got)
 	}
-	if _, out := g.attempt(s, "GET", "k"); out.Reply.Str != errNoAuth.Error() {
+	if _, out := g.attempt(s, "GET", "k"); out.Reply.Str != engine.ErrNoAuth.Error() {
 		t.Errorf("%s", notation(out.Reply))
 	}
-	if d, out := g.attempt(s, "AUTH", "secret"); d != longestDelay || out.Reply.Str != "OK" {
+	if d, out := g.attempt(s, "AUTH", "secret"); d != engine.LongestDelay || out.Reply.Str != "OK" {
 		t.Errorf("after %v: %s", d, notation(out.Reply))
 	}
-	if s.wrongPasswords != 0 {
+	if s.WrongPasswords != 0 {
 		t.Error("wrong passwords count after the right one")
 	}
-	if n := g.engine.auth.denied.Load(); n != 9 {
+	if n := g.engine.Auth.Denied.Load(); n != 9 {
 		t.Errorf("%d wrong passwords are counted", n)
 	}
 }
 
-// Of the attempts of an address one is checked after the other, with the delay between two, however many connections try at the same
-// time. Those of other addresses do not wait.
+// Of the attempts of an address one is checked after the other, with the delay between two, however many
+// connections try at the same time. Those of other addresses do not wait.
 func TestDelayOfAddress(t *testing.T) {
 	t.Parallel()
 	for name, addrs := range map[string][2]string{
@@ -94,8 +96,8 @@ func TestDelayOfAddress(t *testing.T) {
 			const conns, seconds = 200, 30
 			g := newGuessing(t)
 			var wakes []func()
-			g.engine.auth.after = func(_ time.Duration, f func()) { wakes = append(wakes, f) }
-			sessions := make([]*Session, conns)
+			g.engine.Auth.After = func(_ time.Duration, f func()) { wakes = append(wakes, f) }
+			sessions := make([]*engine.Session, conns)
 			for i := range sessions {
 				sessions[i] = unauthenticated(100+i, fmt.Sprintf(addrs[0], i+1))
 			}
@@ -114,7 +116,7 @@ func TestDelayOfAddress(t *testing.T) {
 				wakes = nil
 			}
 			// Without delay: 10. From the first delay to the longest: 4 of each. Then one a second.
-			if most := freeOfAddress + 2 + 7*guessesToDouble + seconds; checked < freeOfAddress || checked > most {
+			if most := engine.FreeOfAddress + 2 + 7*engine.GuessesToDouble + seconds; checked < engine.FreeOfAddress || checked > most {
 				t.Errorf("%d passwords are checked in %d seconds, more than %d", checked, seconds, most)
 			}
 			for range 3 {
@@ -126,7 +128,8 @@ func TestDelayOfAddress(t *testing.T) {
 	}
 }
 
-// A right password waits for its turn, too, but a program that knows it opens many connections at once. After a minute nothing waits.
+// A right password waits for its turn, too, but a program that knows it opens many connections at once. After
+// a minute nothing waits.
 func TestRightPasswordOfAddress(t *testing.T) {
 	t.Parallel()
 	g := newGuessing(t)
@@ -139,7 +142,7 @@ func TestRightPasswordOfAddress(t *testing.T) {
 	for i := range 100 {
 		attempt(fmt.Sprintf("192.0.2.1:%d", i), "guess")
 	}
-	if d := attempt("[::ffff:192.0.2.1]:1", "secret"); d == 0 || d > longestOfAddr {
+	if d := attempt("[::ffff:192.0.2.1]:1", "secret"); d == 0 || d > engine.LongestOfAddr {
 		t.Errorf("the right password waits %v", d)
 	}
 	for range 50 {
@@ -149,7 +152,7 @@ func TestRightPasswordOfAddress(t *testing.T) {
 	}
 	attempt("192.0.2.1:1", "guess")
 	g.clock.Advance(time.Minute)
-	for range freeOfAddress {
+	for range engine.FreeOfAddress {
 		if d := attempt("192.0.2.1:1", "guess"); d != 0 {
 			t.Errorf("after a minute it waits %v", d)
 		}
@@ -160,24 +163,25 @@ func TestRightPasswordOfAddress(t *testing.T) {
 func TestGuessersAreBounded(t *testing.T) {
 	t.Parallel()
 	g := newGuessing(t)
-	for i := range 2 * maxGuessers {
+	for i := range 2 * engine.MaxGuessers {
 		g.clock.Advance(time.Millisecond)
 		g.attempt(unauthenticated(i+10, fmt.Sprintf("192.0.%d.%d:1", i>>8, i&255)), "AUTH", "guess")
 	}
-	if n := len(g.engine.auth.addresses); n != maxGuessers {
+	if n := len(g.engine.Auth.Addresses); n != engine.MaxGuessers {
 		t.Errorf("%d addresses are remembered", n)
 	}
 }
 
-// The log names the address with most wrong passwords, at once and then every ten seconds, also when no more come.
+// The log names the address with most wrong passwords, at once and then every ten seconds, also when no more
+// come.
 func TestWrongPasswordsAreLogged(t *testing.T) {
 	t.Parallel()
 	g := newGuessing(t)
 	var log bytes.Buffer
 	g.engine.Log = zerolog.New(&log)
 	guess := func(id int, addr string) {
-		g.engine.auth.noteWrong(unauthenticated(id, addr))
-		g.engine.logWrongPasswords()
+		g.engine.Auth.NoteWrong(unauthenticated(id, addr))
+		g.engine.LogWrongPasswords()
 	}
 	for i := range 100 {
 		guess(i+10, "192.0.2.1:1")
@@ -186,9 +190,9 @@ func TestWrongPasswordsAreLogged(t *testing.T) {
 		}
 	}
 	g.engine.Sample(0)
-	g.clock.Advance(guessLineEvery * time.Millisecond)
+	g.clock.Advance(engine.GuessLineEvery * time.Millisecond)
 	g.engine.Sample(0)
-	g.clock.Advance(guessLineEvery * time.Millisecond)
+	g.clock.Advance(engine.GuessLineEvery * time.Millisecond)
 	g.engine.Sample(0)
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 	want := []string{

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"mayfly/commands/engine"
 	"mayfly/test/drill"
 )
 
@@ -24,19 +25,19 @@ func TestBadInput(t *testing.T) {
 		{"DOC.PUT", "0", "d", `{"a":1}`},
 	}
 	random := drill.Rand(t)
-	tries := drill.Pick(9, 18, 180) // of each command, with more and more arguments
+	tries := drill.Pick(9, 12, 180) // of each command, with more and more arguments
 	options := map[string]string{}
 	for name, value := range w.host.options {
 		options[name] = value
 	}
-	for _, r := range allRows {
+	for _, r := range engine.AllRows {
 		if r.Parse == nil {
 			continue
 		}
 		for _, args := range seed {
 			w.do(0, args...)
 		}
-		name := strings.Split(r.full, "|")
+		name := strings.Split(r.FullName, "|")
 		words := nastyArguments(r.Syntax)
 		before := w.dump()
 		for try := range tries {
@@ -45,20 +46,20 @@ func TestBadInput(t *testing.T) {
 				args = append(args, words[random.IntN(len(words))])
 			}
 			reply := w.do(1, args...)
-			if reply.Kind == KindNone && (w.last.Close || w.session(1).replies != replyMode{}) {
-				reply = OK // SHUTDOWN answers by ending the connection, CLIENT REPLY OFF by nothing
+			if reply.Kind == engine.KindNone && (w.last.Close || w.session(1).Replies != engine.ReplyMode{}) {
+				reply = engine.OK // SHUTDOWN answers by ending the connection, CLIENT REPLY OFF by nothing
 			}
 			if text := illegal(reply); text != "" {
 				t.Errorf("%.200q: %s: %.200s", args, text, notation(reply))
 			}
 			after := w.dump()
-			if reply.Kind == KindError && !slices.Equal(before, after) {
+			if reply.Kind == engine.KindError && !slices.Equal(before, after) {
 				t.Errorf("%.200q failed with %s, but changed\n%q to\n%q", args, reply.Str, before, after)
 			}
 			before = after
 			// Restore what the command changed in the session or the server.
 			delete(w.sessions, 1)
-			w.engine.pause.finish(nil)
+			w.engine.Pause.Finish(nil)
 			for name, value := range options {
 				w.host.options[name] = value
 			}
@@ -75,7 +76,7 @@ func nastyArguments(syntax string) []string {
 		"EX", "PX", "NX", "XX", "GET", "TTL", "MATCH", "COUNT",
 		strings.Repeat("x", 5001), strings.Repeat("9", 400), strings.Repeat("[", 4000), strings.Repeat("*a", 2000),
 	}
-	for _, word := range splitSyntax(syntax) {
+	for _, word := range engine.SplitSyntax(syntax) {
 		if word == strings.ToUpper(word) {
 			words = append(words, word)
 		}
@@ -84,18 +85,18 @@ func nastyArguments(syntax string) []string {
 }
 
 // illegal returns what is wrong with a reply, "" if nothing.
-func illegal(r Reply) string {
+func illegal(r engine.Reply) string {
 	switch r.Kind {
-	case KindNone:
+	case engine.KindNone:
 		return "no reply"
-	case KindStatus:
+	case engine.KindStatus:
 		if strings.ContainsAny(r.Str, "\r\n") {
 			return "status of more than one line"
 		}
-	case KindError:
+	case engine.KindError:
 		code, text, _ := strings.Cut(r.Str, " ")
 		switch {
-		case r.Str == string(errInternal):
+		case r.Str == string(engine.ErrInternal):
 			return "panic"
 		case strings.ContainsAny(r.Str, "\r\n"):
 			return "error of more than one line"
@@ -106,14 +107,14 @@ func illegal(r Reply) string {
 		case !utf8.ValidString(r.Str) && !strings.HasPrefix(text, "unknown ") && !strings.HasPrefix(text, "Un") && !strings.HasPrefix(text, "Error compiling script") && code != "NOGROUP": // as in Redis
 			return "error with bytes that are no text"
 		}
-	case KindMap:
+	case engine.KindMap:
 		if len(r.Elems)%2 != 0 {
 			return "map with half a pair"
 		}
 		fallthrough
-	case KindArray, KindSet, KindPush:
+	case engine.KindArray, engine.KindSet, engine.KindPush:
 		for _, e := range r.Elems {
-			if e.Kind == KindNone || e.Kind == KindError {
+			if e.Kind == engine.KindNone || e.Kind == engine.KindError {
 				return "element of kind " + notation(e)
 			}
 			if text := illegal(e); text != "" {

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"mayfly/commands/admin"
+	"mayfly/commands/engine"
+	"mayfly/commands/items"
 	"mayfly/keyspace"
 	"mayfly/test/drill"
 )
@@ -13,9 +16,9 @@ import (
 func TestClientInfoIsBounded(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
-	longest := strings.Repeat("n", maxClientInfo)
+	longest := strings.Repeat("n", engine.MaxClientInfo)
 	for _, command := range [][]string{{"CLIENT", "SETNAME"}, {"CLIENT", "SETINFO", "lib-name"}, {"CLIENT", "SETINFO", "lib-ver"}, {"HELLO", "2", "SETNAME"}} {
-		if r := w.do(1, append(command, longest)...); r.Kind == KindError {
+		if r := w.do(1, append(command, longest)...); r.Kind == engine.KindError {
 			t.Errorf("%q: %s", command, r.Str)
 		}
 		what := command[len(command)-1]
@@ -62,14 +65,14 @@ func TestPatternsAreBounded(t *testing.T) {
 		{"COMMAND", "LIST", "FILTERBY", "PATTERN"}, {"PUBSUB", "CHANNELS"}, {"PUBSUB", "SHARDCHANNELS"}, {"PSUBSCRIBE"},
 	} {
 		for _, wild := range []string{"*", "["} {
-			longest := wild + strings.Repeat("a", maxPattern-len(wild))
+			longest := wild + strings.Repeat("a", engine.MaxPattern-len(wild))
 			w.expect("(error) ERR pattern of 1025 bytes is too long: legal are up to 1024", append(command, longest+"a")...)
-			if r := w.do(1, append(command, longest)...); r.Kind == KindError {
+			if r := w.do(1, append(command, longest)...); r.Kind == engine.KindError {
 				t.Errorf("%q: %s", command, r.Str)
 			}
 			w.do(1, "PUNSUBSCRIBE")
 		}
-		if r := w.do(1, append(command, strings.Repeat("a", 2*maxPattern))...); r.Kind == KindError {
+		if r := w.do(1, append(command, strings.Repeat("a", 2*engine.MaxPattern))...); r.Kind == engine.KindError {
 			t.Errorf("%q of a long name: %s", command, r.Str)
 		}
 		w.do(1, "PUNSUBSCRIBE")
@@ -79,13 +82,13 @@ func TestPatternsAreBounded(t *testing.T) {
 func TestChannelsAreBounded(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
-	longest := strings.Repeat("c", maxChannel)
+	longest := strings.Repeat("c", admin.MaxChannel)
 	for _, command := range []string{"SUBSCRIBE", "SSUBSCRIBE", "PSUBSCRIBE", "PUBLISH", "SPUBLISH"} {
 		args := []string{command, longest}
 		if strings.HasSuffix(command, "PUBLISH") {
 			args = append(args, "text")
 		}
-		if r := w.do(1, args...); r.Kind == KindError {
+		if r := w.do(1, args...); r.Kind == engine.KindError {
 			t.Errorf("%s: %s", command, r.Str)
 		}
 		w.do(1, "RESET")
@@ -98,24 +101,24 @@ func TestChannelsAreBounded(t *testing.T) {
 func TestScanVisitsWithoutLocks(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
-	const items = 2500 // more than a portion
-	for i := range items {
+	const many = 2500 // more than a portion
+	for i := range many {
 		w.do(1, "SET", fmt.Sprint("k", i), "1")
 	}
 	s := w.session(1)
-	s.ctx = Context{Tx: &s.tx, Session: s, Engine: w.engine}
-	w.engine.Keyspace().BeginSweep(&s.tx)
-	defer s.tx.Close()
-	c, err := s.ctx.Database()
+	s.Ctx = engine.Context{Tx: &s.Tx, Session: s, Engine: w.engine}
+	w.engine.Keyspace().BeginSweep(&s.Tx)
+	defer s.Tx.Close()
+	c, err := s.Ctx.Database()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, count := range []int{1, 1000, 1001, items, items + 1} {
+	for _, count := range []int{1, 1000, 1001, many, many + 1} {
 		visited := make(map[string]bool)
 		next := uint64(0)
 		for turns := 0; turns == 0 || next != 0; turns++ {
 			before := len(visited)
-			next = s.ctx.scan(c, next, count, func(id string, _ keyspace.Item) {
+			next = items.Scan(&s.Ctx, c, next, count, func(id string, _ keyspace.Item) {
 				if visited[id] {
 					t.Errorf("%s is visited again", id)
 				}
@@ -128,7 +131,7 @@ func TestScanVisitsWithoutLocks(t *testing.T) {
 				t.Errorf("%d visited at once, want %d at most", got, count)
 			}
 		}
-		if len(visited) != items {
+		if len(visited) != many {
 			t.Errorf("count %d: %d visited", count, len(visited))
 		}
 	}
@@ -143,7 +146,7 @@ func TestRepliesOfATransactionAreBounded(t *testing.T) {
 	value := strings.Repeat("v", size)
 	w.do(1, "SET", "big", value)
 	w.do(1, "MULTI")
-	const reads = minRepliesLimit/size + 2
+	const reads = engine.MinRepliesLimit/size + 2
 	for range reads {
 		w.do(1, "GET", "big")
 	}
@@ -154,7 +157,7 @@ func TestRepliesOfATransactionAreBounded(t *testing.T) {
 	replies := w.do(1, "EXEC").Elems
 	const exceeded = "ERR the replies of this transaction exceed 268435456 bytes"
 	for i := range reads {
-		if got := replies[i].Str; (got == exceeded) != (i >= minRepliesLimit/size) {
+		if got := replies[i].Str; (got == exceeded) != (i >= engine.MinRepliesLimit/size) {
 			t.Errorf("GET %d: %.100s", i, got)
 		}
 	}
@@ -172,21 +175,21 @@ func TestClientReplyInTransaction(t *testing.T) {
 	tests := []struct {
 		mode       string // before EXEC
 		queued     string
-		exec, next Kind
+		exec, next engine.Kind
 	}{
-		{"ON", "SKIP", KindArray, KindStatus},
-		{"ON", "OFF", KindArray, KindNone},
-		{"OFF", "ON", KindNone, KindStatus},
-		{"SKIP", "SKIP", KindNone, KindStatus},
-		{"SKIP", "ON", KindNone, KindStatus},
-		{"OFF", "SKIP", KindNone, KindNone},
+		{"ON", "SKIP", engine.KindArray, engine.KindStatus},
+		{"ON", "OFF", engine.KindArray, engine.KindNone},
+		{"OFF", "ON", engine.KindNone, engine.KindStatus},
+		{"SKIP", "SKIP", engine.KindNone, engine.KindStatus},
+		{"SKIP", "ON", engine.KindNone, engine.KindStatus},
+		{"OFF", "SKIP", engine.KindNone, engine.KindNone},
 	}
 	for _, test := range tests {
 		w := newHarness(t)
 		w.do(1, "MULTI")
 		w.do(1, "CLIENT", "REPLY", test.queued)
 		s := w.session(1)
-		s.replies = replyMode{off: test.mode == "OFF", skip: test.mode == "SKIP"}
+		s.Replies = engine.ReplyMode{Off: test.mode == "OFF", Skip: test.mode == "SKIP"}
 		if got := w.do(1, "EXEC").Kind; got != test.exec {
 			t.Errorf("%s, %s: EXEC has a reply of kind %d, want %d", test.mode, test.queued, got, test.exec)
 		}

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"mayfly/commands/admin"
+	"mayfly/commands/engine"
 	"mayfly/test/drill"
 )
 
@@ -19,7 +21,7 @@ func hardPatterns() []string {
 	return append(list, "*")
 }
 
-var hardChannel = strings.Repeat("a", maxChannel)
+var hardChannel = strings.Repeat("a", admin.MaxChannel)
 
 // While a message is matched, nothing is locked: others subscribe, publish, and change the items of the
 // publisher's transaction.
@@ -31,7 +33,7 @@ func TestMatchingHoldsNoLock(t *testing.T) {
 			w.do(2, append([]string{"PSUBSCRIBE"}, hardPatterns()...)...)
 			w.received(2)
 			publisher := w.session(1)
-			publisher.abandonInterval = 0
+			publisher.AbandonInterval = 0
 			looks := 0
 			publisher.Abandoned = func() bool {
 				looks++
@@ -71,16 +73,16 @@ func TestMatchingIsAbandoned(t *testing.T) {
 	w.do(2, append([]string{"PSUBSCRIBE"}, hardPatterns()...)...)
 	w.received(2)
 	publisher := w.session(1)
-	publisher.abandonInterval = 0
+	publisher.AbandonInterval = 0
 	publisher.Abandoned = func() bool { return true }
-	if r := w.do(1, "PUBLISH", hardChannel, "m"); r.Str != errAbandoned.Error() || !w.last.Close {
+	if r := w.do(1, "PUBLISH", hardChannel, "m"); r.Str != engine.ErrAbandoned.Error() || !w.last.Close {
 		t.Errorf("%s, close %t", notation(r), w.last.Close)
 	}
 	w.do(1, "MULTI")
 	w.do(1, "SET", "k", "ours")
 	w.do(1, "PUBLISH", hardChannel, "m")
-	if r := w.do(1, "EXEC"); r.Str != errAbandoned.Error() || !w.last.Close || publisher.multi.open {
-		t.Errorf("%s, close %t, open %t", notation(r), w.last.Close, publisher.multi.open)
+	if r := w.do(1, "EXEC"); r.Str != engine.ErrAbandoned.Error() || !w.last.Close || publisher.Multi.Open {
+		t.Errorf("%s, close %t, open %t", notation(r), w.last.Close, publisher.Multi.Open)
 	}
 	if list := w.received(2); len(list) > 0 {
 		t.Errorf("received %d messages", len(list))
@@ -114,7 +116,7 @@ func TestExpensiveMessagesLeaveTheLoop(t *testing.T) {
 		s.OnLoop = false
 	}
 	w.do(2, "PUNSUBSCRIBE")
-	if cost := w.engine.Broker.cost(1 << 20); cost != 0 {
+	if cost := w.engine.Broker.Cost(1 << 20); cost != 0 {
 		t.Errorf("without patterns a message costs %d", cost)
 	}
 }
@@ -124,15 +126,15 @@ func TestNothingWaitsForMatching(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
 	w.do(2, "SUBSCRIBE", "c")
-	q := &w.engine.Broker.queue
-	if !q.begin(matching) {
+	q := &w.engine.Broker.Queue
+	if !q.Begin(engine.Matching) {
 		t.Fatal("another goroutine delivers")
 	}
 	w.expect("(integer) 1", "PUBLISH", "c", "m")
-	if q.hasDelivered(1) {
+	if q.HasDelivered(1) {
 		t.Error("two goroutines deliver")
 	}
-	q.end(0)
+	q.End(0)
 	if list := w.received(2); len(list) != 1 {
 		t.Errorf("received %d messages", len(list))
 	}
@@ -142,7 +144,7 @@ func TestNothingWaitsForMatching(t *testing.T) {
 func TestOrderOfExpensiveMessages(t *testing.T) {
 	t.Parallel()
 	const publishers = 4
-	messages := drill.Pick(6, 30, 300)
+	messages := drill.Pick(6, 12, 300)
 	w := newHarness(t)
 	for subscriber := 1; subscriber <= 3; subscriber++ {
 		w.do(subscriber, append([]string{"PSUBSCRIBE"}, hardPatterns()...)...)
@@ -150,7 +152,7 @@ func TestOrderOfExpensiveMessages(t *testing.T) {
 	}
 	var publishing sync.WaitGroup
 	for p := range publishers {
-		s := NewSession(int64(100+p), "", "", testStart)
+		s := engine.NewSession(int64(100+p), "", "", testStart)
 		publishing.Go(func() {
 			for i := range messages {
 				channel := "cheap"

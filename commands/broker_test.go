@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"mayfly/commands/engine"
 	"mayfly/keyspace"
 	"mayfly/test/drill"
 )
@@ -24,7 +25,7 @@ func TestEventsComeInOrder(t *testing.T) {
 	w.do(1, "PSUBSCRIBE", "__keyspace@0__:*")
 	var working sync.WaitGroup
 	for worker := range workers {
-		s := NewSession(int64(100+worker), "", "", testStart)
+		s := engine.NewSession(int64(100+worker), "", "", testStart)
 		working.Go(func() {
 			random := rand.New(rand.NewPCG(1, uint64(worker)))
 			for i := range commands {
@@ -102,13 +103,13 @@ func TestManyDeaths(t *testing.T) {
 	w.engine.Keyspace().BeginNone(&tx)
 	c := tx.Container("0")
 	tx.Close()
-	const deaths = 4 * longQueue
+	const deaths = 4 * engine.LongQueue
 	longest := 0
 	for i := range deaths {
 		broker.OnDeath(c, strconv.Itoa(i), 0)
-		longest = max(longest, broker.queue.len())
+		longest = max(longest, broker.Queue.Len())
 	}
-	if longest > longQueue+1 {
+	if longest > engine.LongQueue+1 {
 		t.Errorf("%d deaths waited", longest)
 	}
 	told := w.received(1)
@@ -122,47 +123,6 @@ func TestManyDeaths(t *testing.T) {
 	}
 }
 
-// The events of a command wait for its end, and all events behind them wait, too.
-func TestEventBatchIsSealed(t *testing.T) {
-	t.Parallel()
-	var q eventQueue
-	first, second := new(eventBatch), new(eventBatch)
-	q.push(event{batch: first, text: "1"})
-	q.push(event{batch: second, text: "2"})
-	q.push(event{text: "3"})
-	q.push(event{batch: first, text: "4"})
-	free := func(*event) int { return 0 }
-	texts := func() (list []string) {
-		q.begin(delivering)
-		ready, _ := q.popReady(nil, deliverBatch, 0, free)
-		for _, l := range ready {
-			list = append(list, l.text)
-		}
-		q.end(len(list))
-		return list
-	}
-	if last := q.seal(second, 7); last != 2 || q.hasDelivered(1) || q.startHelper() || texts() != nil {
-		t.Error("an event is delivered before the first batch is sealed")
-	}
-	if last := q.seal(first, 8); last != 4 || !q.startHelper() || q.startHelper() || q.stopHelper() {
-		t.Error("no helper is sent for, or a second, or it goes although there is something to do")
-	}
-	if got := texts(); !slices.Equal(got, []string{"1", "2", "3", "4"}) || !q.hasDelivered(4) || q.hasDelivered(5) || !q.stopHelper() || q.len() != 0 {
-		t.Errorf("delivered %q", got)
-	}
-	// The queue does not keep the memory of delivered events.
-	room := make([]event, deliverBatch-1, deliverBatch) // for one
-	for i := range 2 * longQueue {
-		q.push(event{text: strconv.Itoa(i)})
-		if i >= 1000 {
-			q.popReady(room, deliverBatch, 0, free)
-		}
-	}
-	if n := cap(q.events); n > 10_000 {
-		t.Errorf("room for %d events where a thousand wait", n)
-	}
-}
-
 // Subscriptions leave nothing behind, whatever the order of their ends.
 func TestSubscriptionsEnd(t *testing.T) {
 	t.Parallel()
@@ -170,9 +130,9 @@ func TestSubscriptionsEnd(t *testing.T) {
 	broker := &w.engine.Broker
 	random := rand.New(rand.NewPCG(3, 4))
 	subscribed := map[string]bool{}
-	words := map[subscriptionKind]string{subChannel: "SUBSCRIBE", subPattern: "PSUBSCRIBE", subShard: "SSUBSCRIBE"}
+	words := map[engine.SubscriptionKind]string{engine.SubChannel: "SUBSCRIBE", engine.SubPattern: "PSUBSCRIBE", engine.SubShard: "SSUBSCRIBE"}
 	for range 5000 {
-		session, kind, name := 1+random.IntN(5), subscriptionKind(random.IntN(3)), strconv.Itoa(random.IntN(6))
+		session, kind, name := 1+random.IntN(5), engine.SubscriptionKind(random.IntN(3)), strconv.Itoa(random.IntN(6))
 		word := words[kind]
 		on := random.IntN(2) == 0
 		if !on {
@@ -186,7 +146,7 @@ func TestSubscriptionsEnd(t *testing.T) {
 				want++
 			}
 		}
-		if got := broker.countSubscribers(kind, name); got != want {
+		if got := broker.CountSubscribers(kind, name); got != want {
 			t.Fatalf("%s has %d subscribers, want %d", name, got, want)
 		}
 	}
@@ -194,8 +154,8 @@ func TestSubscriptionsEnd(t *testing.T) {
 		w.engine.CloseSession(w.session(n + 1))
 	}
 	for kind := range words {
-		if n := broker.countNames(kind); n != 0 || broker.subscribedSessions.Load() != 0 {
-			t.Errorf("%d subscriptions of kind %d are left, of %d sessions", n, kind, broker.subscribedSessions.Load())
+		if n := broker.CountNames(kind); n != 0 || broker.SubscribedSessions.Load() != 0 {
+			t.Errorf("%d subscriptions of kind %d are left, of %d sessions", n, kind, broker.SubscribedSessions.Load())
 		}
 	}
 }
@@ -203,28 +163,11 @@ func TestSubscriptionsEnd(t *testing.T) {
 // Events without a selected class or without subscribers cost nothing.
 func TestUnwantedEvents(t *testing.T) {
 	w := newHarness(t)
-	x := &Context{Engine: w.engine}
-	for _, events := range []EventClasses{0, classAll | classNew | toKeyspace | toKeyevent, classExpired | toKeyevent} {
+	x := &engine.Context{Engine: w.engine}
+	for _, events := range []engine.EventClasses{0, engine.ClassAll | engine.ClassNew | engine.ToKeyspace | engine.ToKeyevent, engine.ClassExpired | engine.ToKeyevent} {
 		w.engine.Broker.SetEventClasses(events)
-		if n := testing.AllocsPerRun(100, func() { x.notify(eventSet, nil, "k") }); n != 0 || x.batch != nil {
+		if n := testing.AllocsPerRun(100, func() { x.Notify(engine.EventSet, nil, "k") }); n != 0 || x.Batch != nil {
 			t.Errorf("%s: %v allocations", events, n)
-		}
-	}
-}
-
-func TestEvents(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]string{
-		"": "", "KEA": "AKE", "g$lshzxetdnKEm": "AnKEm", "Ex": "xE", "mK": "Km", "AAA": "A", "nd": "dn",
-	} {
-		e, err := ParseEventClasses(text)
-		if err != nil || e.String() != want {
-			t.Errorf("%q is %q (%v), want %q", text, e, err, want)
-		}
-	}
-	for _, text := range []string{"q", "KEAq", " ", "KÉ", "\xff"} {
-		if e, err := ParseEventClasses(text); err == nil || err.Error() != classUsage {
-			t.Errorf("%q is %q (%v)", text, e, err)
 		}
 	}
 }
@@ -242,7 +185,7 @@ func TestEveryChangeHasAnEvent(t *testing.T) {
 		w := p.harness
 		play := func(s *step) {
 			before, reply := w.dump(), p.play(s)
-			if reply.Kind != KindError {
+			if reply.Kind != engine.KindError {
 				return
 			}
 			failed++
@@ -270,7 +213,7 @@ func TestEveryChangeHasAnEvent(t *testing.T) {
 			if w.sessions[listener] == nil {
 				w.do(listener, "PSUBSCRIBE", "__keyspace@*")
 			}
-			w.engine.Broker.SetEventClasses(classAll | toKeyspace)
+			w.engine.Broker.SetEventClasses(engine.ClassAll | engine.ToKeyspace)
 			before := w.items()
 			w.received(listener)
 			play(s)

@@ -4,115 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
+
+	"mayfly/commands/engine"
 )
-
-// openClients opens n clients with a common limit, and notes which are disconnected.
-func openClients(limit int64, n int) (m *ClientMemoryLimit, list []*ClientMemory, evicted *[]int64) {
-	evicted = new([]int64)
-	m = &ClientMemoryLimit{Evicted: func(s *Session, _ int) { *evicted = append(*evicted, s.ID) }}
-	m.SetLimit(limit)
-	for i := range n {
-		list = append(list, m.Open(NewSession(int64(i+1), "", "", 0)))
-	}
-	return m, list, evicted
-}
-
-// The largest clients are disconnected, and no more than needed.
-func TestClientMemoryDisconnectsTheLargest(t *testing.T) {
-	t.Parallel()
-	m, list, evicted := openClients(1<<20, 6)
-	for i, size := range []int{100 << 10, 300 << 10, 200 << 10, 250 << 10, 64 << 10} {
-		if !list[i].Reserve(size) {
-			t.Fatalf("%d bytes are refused to client %d", size, i+1)
-		}
-	}
-	if !list[5].Reserve(170 << 10) {
-		t.Error("the least is refused while others hold more")
-	}
-	if want := []int64{2}; !slices.Equal(*evicted, want) {
-		t.Errorf("disconnected: %v, want %v", *evicted, want)
-	}
-	if list[1].Reserve(1) || list[1].Size() != 0 {
-		t.Error("who is disconnected may go on taking")
-	}
-	list[1].Release(300 << 10) // on its way out
-	if m.Disconnected() != 1 {
-		t.Errorf("%d disconnected are counted", m.Disconnected())
-	}
-	for _, a := range list {
-		a.Close()
-	}
-	if m.Used() != 0 || len(m.clients) != 0 {
-		t.Errorf("%d bytes and %d clients are left", m.Used(), len(m.clients))
-	}
-}
-
-// The largest client itself is refused, and no other is disconnected.
-func TestClientMemoryRefusesTheLargest(t *testing.T) {
-	t.Parallel()
-	m, list, evicted := openClients(1<<20, 2)
-	if !list[0].Reserve(300<<10) || !list[1].Reserve(600<<10) || list[1].Reserve(600<<10) {
-		t.Error("want two grants and a refusal")
-	}
-	if len(*evicted) > 0 || list[1].Size() != 600<<10 {
-		t.Errorf("disconnected: %v; the refused holds %d", *evicted, list[1].Size())
-	}
-	list[1].Release(600 << 10)
-	if !list[1].Reserve(700 << 10) {
-		t.Error("what was given back is gone")
-	}
-	m.SetLimit(0)
-	if !list[1].Reserve(1 << 40) {
-		t.Error("refused without a limit")
-	}
-}
-
-// CLIENT NO-EVICT ON protects a client.
-func TestClientNoEvict(t *testing.T) {
-	t.Parallel()
-	w := newHarness(t)
-	m, list, evicted := openClients(1<<20, 3)
-	w.session(1).Memory = list[0]
-	w.expect("OK", "CLIENT", "NO-EVICT", "on")
-	if !list[0].Reserve(600<<10) || !list[1].Reserve(300<<10) || !list[2].Reserve(260<<10) || !slices.Equal(*evicted, []int64{2}) {
-		t.Errorf("disconnected: %v", *evicted)
-	}
-	w.expect("OK", "CLIENT", "NO-EVICT", "off")
-	if !list[2].Reserve(200<<10) || !slices.Equal(*evicted, []int64{2, 1}) {
-		t.Errorf("disconnected: %v", *evicted)
-	}
-	w.session(1).Memory = nil
-	if m.Disconnected() != 2 {
-		t.Error(m.Disconnected())
-	}
-}
-
-// Under concurrent use the sum equals the parts.
-func TestClientMemoryConcurrently(t *testing.T) {
-	t.Parallel()
-	m := new(ClientMemoryLimit)
-	m.SetLimit(4 << 20)
-	var wg sync.WaitGroup
-	for i := range 8 {
-		wg.Go(func() {
-			for range 50 {
-				a := m.Open(NewSession(int64(i), "", "", 0))
-				for n := range 100 {
-					if size := n*i*173%(1<<17) + 1; a.Reserve(size) && n%3 > 0 {
-						a.Release(size)
-					}
-				}
-				a.Close()
-			}
-		})
-	}
-	wg.Wait()
-	if m.Used() != 0 || len(m.clients) != 0 {
-		t.Errorf("%d bytes and %d clients are left", m.Used(), len(m.clients))
-	}
-}
 
 // A session reserves memory for what it keeps and releases it, whatever its end.
 func TestSessionsReserveMemory(t *testing.T) {
@@ -136,11 +31,11 @@ func TestSessionsReserveMemory(t *testing.T) {
 		for _, ending := range end[what] {
 			t.Run(fmt.Sprint(what, "/", ending), func(t *testing.T) {
 				w := newHarness(t)
-				var m ClientMemoryLimit
+				var m engine.ClientMemoryLimit
 				s := w.session(1)
 				s.Memory = m.Open(s)
 				for _, line := range append(lines, lines[1:]...) {
-					if r := w.do(1, strings.Fields(line)...); r.Kind == KindError {
+					if r := w.do(1, strings.Fields(line)...); r.Kind == engine.KindError {
 						t.Fatal(r.Str)
 					}
 				}
@@ -164,7 +59,7 @@ func TestSessionsReserveMemory(t *testing.T) {
 func TestClientMemoryErrors(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
-	var m ClientMemoryLimit
+	var m engine.ClientMemoryLimit
 	m.SetLimit(256 << 10)
 	s := w.session(1)
 	s.Memory = m.Open(s)
@@ -183,5 +78,58 @@ func TestClientMemoryErrors(t *testing.T) {
 	w.do(1, "UNSUBSCRIBE")
 	if held := s.Memory.Size(); held != 0 {
 		t.Errorf("%d bytes are left", held)
+	}
+}
+
+// CLIENT NO-EVICT ON protects a client.
+func TestClientNoEvict(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	var evicted []int64
+	m := &engine.ClientMemoryLimit{Evicted: func(s *engine.Session, _ int) { evicted = append(evicted, s.ID) }}
+	m.SetLimit(1 << 20)
+	list := []*engine.ClientMemory{m.Open(w.session(1)), m.Open(w.session(2)), m.Open(w.session(3))}
+	w.session(1).Memory = list[0]
+	w.expect("OK", "CLIENT", "NO-EVICT", "on")
+	if !list[0].Reserve(600<<10) || !list[1].Reserve(300<<10) || !list[2].Reserve(260<<10) || !slices.Equal(evicted, []int64{2}) {
+		t.Errorf("disconnected: %v", evicted)
+	}
+	w.expect("OK", "CLIENT", "NO-EVICT", "off")
+	if !list[2].Reserve(200<<10) || !slices.Equal(evicted, []int64{2, 1}) {
+		t.Errorf("disconnected: %v", evicted)
+	}
+	w.session(1).Memory = nil
+	if m.Disconnected() != 2 {
+		t.Error(m.Disconnected())
+	}
+}
+
+// Lists are charged while they grow. A page without memory for it is an error as a whole: an error beside a cursor
+// would pass for the end of a scan. A script is charged for its values.
+func TestListsAreCharged(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	for i := range 3000 {
+		w.do(1, "DOC.PUT", "0", fmt.Sprint(i), "{}")
+	}
+	var m engine.ClientMemoryLimit
+	s := w.session(1)
+	s.Memory = m.Open(s)
+	for _, limited := range []bool{false, true} {
+		if limited {
+			m.SetLimit(100 << 10)
+		}
+		for _, args := range [][]string{
+			{"KEYS", "*"}, {"SCAN", "0", "COUNT", "5000"}, {"DOC.SCAN", "0", "0", "COUNT", "5000"},
+			{"EVAL", "local t = {} for i = 1, 100000 do t[i] = i end return #t", "0"},
+		} {
+			r := w.do(1, args...)
+			if refused := r.Kind == engine.KindError; refused != limited || refused && r.Str != engine.ErrClientMemory.Error() {
+				t.Errorf("%q, limited %v: %.100s", args, limited, notation(r))
+			}
+			if held := s.Memory.Size(); held != 0 {
+				t.Errorf("%q: %d bytes are held afterwards", args, held)
+			}
+		}
 	}
 }

@@ -14,6 +14,9 @@ import (
 	"time"
 
 	"mayfly/cluster/topology"
+	"mayfly/commands/admin"
+	"mayfly/commands/engine"
+	"mayfly/commands/nodes"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 	"mayfly/keyspace/replica"
@@ -99,44 +102,46 @@ func (w *harness) replies(want string, session int, args ...string) {
 }
 
 // places are the flags that give a row's place.
-const places = Write | ReadOnly | OnNode | OnLeader
+const places = engine.Write | engine.ReadOnly | engine.OnNode | engine.OnLeader
 
 // TestPlaces: a row that had no place would run at a follower although it reveals or changes the keyspace.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
-	for _, r := range allRows {
+	for _, r := range engine.AllRows {
 		if n := bits.OnesCount32(uint32(r.Flags & places)); r.Parse != nil && n != 1 {
-			t.Errorf("%s has %d of the flags Write, ReadOnly, OnNode and OnLeader", r.full, n)
+			t.Errorf("%s has %d of the flags Write, ReadOnly, OnNode and OnLeader", r.FullName, n)
 		}
 	}
 }
 
 // local are the commands that every node serves, with their subcommands.
-var local = strings.Fields("acl asking auth backup bgrewriteaof bgsave client cluster command compact config discard echo exec hello info " +
+var local = strings.Fields("acl asking auth backup bgrewriteaof bgsave client clock cluster command compact config discard echo exec hello info " +
 	"lastsave json.debug|help latency memory|doctor memory|help memory|malloc-stats memory|purge memory|stats module monitor multi object|help ping psubscribe " +
 	"publish pubsub punsubscribe quit readonly readwrite reset role save script scrub select sentinel shutdown slowlog spublish ssubscribe subscribe " +
 	"sunsubscribe time unsubscribe unwatch wait " +
 	"xgroup|help xinfo|help")
 
-func isLocal(r *row) bool {
-	if strings.HasSuffix(r.full, "keysinslot") {
+func isLocal(r *engine.Row) bool {
+	if strings.HasSuffix(r.FullName, "keysinslot") {
 		return false
 	}
-	name, _, _ := strings.Cut(r.full, "|")
-	return slices.Contains(local, r.full) || slices.Contains(local, name)
+	name, _, _ := strings.Cut(r.FullName, "|")
+	return slices.Contains(local, r.FullName) || slices.Contains(local, name)
 }
 
 // TestAdmissionByRole: which rows a node serves follows from its role alone.
 func TestAdmissionByRole(t *testing.T) {
 	t.Parallel()
-	moved := func(r *row, args []string) string {
+	moved := func(r *engine.Row, args []string) string {
 		slot := 0
-		if keys := r.keys(args); len(keys) > 0 {
+		if keys := r.KeysOf(args); len(keys) > 0 {
 			slot = topology.Slot(keys[0])
 		}
 		return fmt.Sprintf("MOVED %d 127.0.0.1:6380", slot)
 	}
-	always := func(text string) func(*row, []string) string { return func(*row, []string) string { return text } }
+	always := func(text string) func(*engine.Row, []string) string {
+		return func(*engine.Row, []string) string { return text }
+	}
 	removed := viewOf(topology.Removed, "", false)
 	removed.Cause = "this node was removed from the cluster"
 	for _, c := range []struct {
@@ -144,50 +149,50 @@ func TestAdmissionByRole(t *testing.T) {
 		view     *topology.View
 		readonly bool
 		stale    bool // reads are served
-		refusal  func(r *row, args []string) string
+		refusal  func(r *engine.Row, args []string) string
 	}{
 		{"leader", leads(), false, true, nil},
 		{"leader, READONLY", leads(), true, true, nil},
-		{"leader without a majority", viewOf(topology.Leader, "a", false), false, false, always(string(errNoMajority))},
+		{"leader without a majority", viewOf(topology.Leader, "a", false), false, false, always(string(engine.ErrNoMajority))},
 		{"follower", follows(), false, false, moved},
 		{"follower, READONLY", follows(), true, true, moved},
-		{"follower that is cut off", viewOf(topology.Follower, "b", false), true, true, always(string(errNoMajority))},
-		{"follower without a leader", viewOf(topology.Follower, "", true), false, false, always(string(errNoMajority))},
-		{"candidate", leaderless(), false, false, always(string(errNoMajority))},
-		{"candidate, READONLY", leaderless(), true, true, always(string(errNoMajority))},
-		{"loading", viewOf(topology.Loading, "", false), true, false, always(string(errLoadingData))},
+		{"follower that is cut off", viewOf(topology.Follower, "b", false), true, true, always(string(engine.ErrNoMajority))},
+		{"follower without a leader", viewOf(topology.Follower, "", true), false, false, always(string(engine.ErrNoMajority))},
+		{"candidate", leaderless(), false, false, always(string(engine.ErrNoMajority))},
+		{"candidate, READONLY", leaderless(), true, true, always(string(engine.ErrNoMajority))},
+		{"loading", viewOf(topology.Loading, "", false), true, false, always(string(engine.ErrLoadingData))},
 		{"loading while another leads", viewOf(topology.Loading, "b", true), false, false, moved},
-		{"loading while another leads, READONLY", viewOf(topology.Loading, "b", true), true, false, func(r *row, args []string) string {
-			if r.Flags&ReadOnly != 0 {
-				return string(errLoadingData)
+		{"loading while another leads, READONLY", viewOf(topology.Loading, "b", true), true, false, func(r *engine.Row, args []string) string {
+			if r.Flags&engine.ReadOnly != 0 {
+				return string(engine.ErrLoadingData)
 			}
 			return moved(r, args)
 		}},
-		{"forming", viewOf(topology.Forming, "", false), true, false, always(string(errNoMajority))},
+		{"forming", viewOf(topology.Forming, "", false), true, false, always(string(engine.ErrNoMajority))},
 		{"removed", removed, true, false, always("CLUSTERDOWN this node was removed from the cluster")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w, _ := newClusterHarness(t, c.view)
 			s := w.session(1)
-			s.readonly = c.readonly
-			for _, r := range allRows {
+			s.Readonly = c.readonly
+			for _, r := range engine.AllRows {
 				if r.Parse == nil {
 					continue
 				}
-				args := strings.Split(r.full, "|")
+				args := strings.Split(r.FullName, "|")
 				for len(args) < max(r.Arity, -r.Arity) || len(args) < r.Keys.First+1 {
 					args = append(args, "{x}arg")
 				}
 				want := ""
-				if c.refusal != nil && !isLocal(r) && !(c.stale && r.Flags&ReadOnly != 0) {
+				if c.refusal != nil && !isLocal(r) && !(c.stale && r.Flags&engine.ReadOnly != 0) {
 					want = c.refusal(r, args)
 				}
 				got := ""
-				if err := w.engine.admit(s, r, args); err != nil {
+				if err := w.engine.Admit(s, r, args); err != nil {
 					got = err.Error()
 				}
 				if got != want {
-					t.Errorf("%s: %q, want %q", r.full, got, want)
+					t.Errorf("%s: %q, want %q", r.FullName, got, want)
 				}
 			}
 		})
@@ -268,8 +273,8 @@ func TestWatchAcrossTerms(t *testing.T) {
 	exec("1) OK")
 }
 
-// fakeLog is the log of a cluster that commits everything, unless confirm or fail says otherwise. The keyspace uses it in the
-// background too.
+// fakeLog is the log of a cluster that commits everything, unless confirm or fail says otherwise. The
+// keyspace uses it in the background too.
 type fakeLog struct {
 	mu      sync.Mutex // protects what follows
 	index   uint64
@@ -342,8 +347,8 @@ func (f *fakeCluster) follow(w *harness) {
 	w.engine.Keyspace().Follow()
 }
 
-// TestCommitNowIsBrief: a commit that takes long goes on without the caller of CommitNow, and the next ones keep it no longer
-// than a moment.
+// TestCommitNowIsBrief: a commit that takes long goes on without the caller of CommitNow, and the next ones
+// keep it no longer than a moment.
 func TestCommitNowIsBrief(t *testing.T) {
 	t.Parallel()
 	w, _ := newNodeHarness(t)
@@ -360,14 +365,14 @@ func TestCommitNowIsBrief(t *testing.T) {
 	w.log.change(func() { w.log.confirm = nil })
 	w.log.change(func() { w.log.hold = make(chan struct{}) })
 	first := set()
-	if err := commit(first); err != ErrCommitting {
+	if err := commit(first); err != engine.ErrCommitting {
 		t.Errorf("a long commit: %v", err)
 	}
 	second, began := set(), clock.Monotonic()
-	if err := commit(second); err != ErrCommitting {
+	if err := commit(second); err != engine.ErrCommitting {
 		t.Errorf("a commit behind it: %v", err)
 	}
-	if took := clock.Monotonic() - began; took > loopPatience/2 {
+	if took := clock.Monotonic() - began; took > engine.LoopPatience/2 {
 		t.Errorf("a commit behind a long one took %v", took)
 	}
 	close(w.log.hold)
@@ -376,13 +381,13 @@ func TestCommitNowIsBrief(t *testing.T) {
 			t.Errorf("the commit did not go on: %v", err)
 		}
 	}
-	if err := commit(second); err != nil || w.engine.stuck.Load() {
-		t.Errorf("a commit later: %v; stuck: %v", err, w.engine.stuck.Load())
+	if err := commit(second); err != nil || w.engine.Stuck.Load() {
+		t.Errorf("a commit later: %v; stuck: %v", err, w.engine.Stuck.Load())
 	}
 }
 
-// TestRepliesWait: what a leader reads is confirmed after the command, whatever its LSN; what a node says of itself
-// waits for no majority.
+// TestRepliesWait: what a leader reads is confirmed after the command, whatever its LSN; what a node says of
+// itself waits for no majority.
 func TestRepliesWait(t *testing.T) {
 	t.Parallel()
 	w, f := newNodeHarness(t)
@@ -396,7 +401,7 @@ func TestRepliesWait(t *testing.T) {
 		{false, "CLUSTER DIGEST"}, {false, "SELECT 1"}, {false, "SELECT 0"}, {false, "PUBLISH a b"}, {false, "SUBSCRIBE +switch-master"}, {false, "SUBSCRIBE news"},
 	} {
 		out := w.engine.Execute(w.session(1), strings.Fields(c.command))
-		if got := out.LSN > 0; got != c.waits || out.Reply.Kind == KindError {
+		if got := out.LSN > 0; got != c.waits || out.Reply.Kind == engine.KindError {
 			t.Errorf("%s waits for a commit: %v (%s)", c.command, got, notation(out.Reply))
 		}
 	}
@@ -404,7 +409,7 @@ func TestRepliesWait(t *testing.T) {
 	w.log.change(func() { w.log.confirm = replica.ErrNoMajority })
 	for _, session := range []int{2, 3} { // READONLY means nothing at a leader
 		out := w.engine.Execute(w.session(session), []string{"GET", "foo"})
-		if err := w.engine.Wait(out.LSN, 0); CommitFailure(err, out.Changed) != errNoMajority {
+		if err := w.engine.Wait(out.LSN, 0); engine.CommitFailure(err, out.Changed) != engine.ErrNoMajority {
 			t.Errorf("session %d: a read without a majority: %v", session, err)
 		}
 	}
@@ -418,7 +423,8 @@ func TestRepliesWait(t *testing.T) {
 	}
 }
 
-// TestDeposedUnnoticed: a node that does not know yet that it was deposed changes nothing, and no read of it leaves.
+// TestDeposedUnnoticed: a node that does not know yet that it was deposed changes nothing, and no read of it
+// leaves.
 func TestDeposedUnnoticed(t *testing.T) {
 	t.Parallel()
 	w, f := newNodeHarness(t)
@@ -444,7 +450,7 @@ func TestDeposedUnnoticed(t *testing.T) {
 				t.Errorf("%s: %+v", command, out)
 			}
 		}
-		w.replies("(error) "+string(errElsewhere), proxied, strings.Fields(command)...)
+		w.replies("(error) "+string(engine.ErrElsewhere), proxied, strings.Fields(command)...)
 	}
 	f.become(w, follows())
 	w.replies("(error) MOVED 12182 127.0.0.1:6380", 2, "SET", "foo", "2")
@@ -452,8 +458,8 @@ func TestDeposedUnnoticed(t *testing.T) {
 	w.replies("\"1\"", 2, "GET", "foo")
 }
 
-// TestHandover: what a leader has executed before an orderly handover is answered, reads and writes; what comes then waits, and
-// is redirected. A deposed leader answers the writes that the log has.
+// TestHandover: what a leader has executed before an orderly handover is answered, reads and writes; what
+// comes then waits, and is redirected. A deposed leader answers the writes that the log has.
 func TestHandover(t *testing.T) {
 	t.Parallel()
 	for _, orderly := range []bool{true, false} {
@@ -516,14 +522,14 @@ func TestUnsettled(t *testing.T) {
 	w.do(1, "SET", "foo", "1")
 	w.log.change(func() { w.log.fail = replica.ErrNoMajority })
 	out := w.engine.Execute(w.session(1), []string{"SET", "foo", "2"})
-	if err := w.engine.Wait(out.LSN, 0); CommitFailure(err, out.Changed) != errNotConfirmed {
+	if err := w.engine.Wait(out.LSN, 0); engine.CommitFailure(err, out.Changed) != engine.ErrNotConfirmed {
 		t.Errorf("the commit: %v", err)
 	}
 	f.follow(w)
 	w.do(2, "READONLY")
 	lsn := out.LSN
 	out = w.engine.Execute(w.session(2), []string{"GET", "foo"})
-	if out.Reply.Str != string(errUnsettled) {
+	if out.Reply.Str != string(engine.ErrUnsettled) {
 		t.Errorf("a stale read: %s", notation(out.Reply))
 	}
 	w.log.change(func() { w.log.fail = nil })
@@ -533,16 +539,17 @@ func TestUnsettled(t *testing.T) {
 	w.replies("\"2\"", 2, "GET", "foo")
 }
 
-// TestElections: a command that comes during an election waits for its end; in a long outage it is refused at once.
+// TestElections: a command that comes during an election waits for its end; in a long outage it is refused at
+// once.
 func TestElections(t *testing.T) {
 	t.Parallel()
 	w, f := newNodeHarness(t)
 	n := 0
-	get := func() Outcome { // of a client that no leader has served
+	get := func() engine.Outcome { // of a client that no leader has served
 		n++
 		return w.engine.Execute(w.session(n), []string{"GET", "foo"})
 	}
-	resumed := func(out Outcome) {
+	resumed := func(out engine.Outcome) {
 		t.Helper()
 		if !out.Deferred || out.Resume == nil {
 			t.Fatalf("the command does not wait: %s", notation(out.Reply))
@@ -557,13 +564,13 @@ func TestElections(t *testing.T) {
 	out := get()
 	f.become(w, leads())
 	resumed(out)
-	if out := get(); out.Deferred || out.Reply.Kind != KindNull {
+	if out := get(); out.Deferred || out.Reply.Kind != engine.KindNull {
 		t.Errorf("after the election: %+v", out)
 	}
 	f.become(w, viewOf(topology.Leader, "a", false))
 	resumed(get()) // by itself, to look again
-	w.engine.leadership.lostAt.Add(-int64(electionPatience) - 1)
-	if out := get(); out.Reply.Str != string(errNoMajority) {
+	w.engine.Leadership.LostAt.Add(-int64(engine.ElectionPatience) - 1)
+	if out := get(); out.Reply.Str != string(engine.ErrNoMajority) {
 		t.Errorf("long after the leader was lost: %+v", out)
 	}
 	f.become(w, leads())
@@ -572,27 +579,28 @@ func TestElections(t *testing.T) {
 	resumed(get()) // another outage
 	silent := follows()
 	silent.Timeout = time.Second
-	w.engine.leadership.lostAt.Store(0)
+	w.engine.Leadership.LostAt.Store(0)
 	f.become(w, silent) // nothing heard of b for 1.5 s
 	resumed(get())
-	w.engine.leadership.lostAt.Add(-int64(electionPatience) - 1)
+	w.engine.Leadership.LostAt.Add(-int64(engine.ElectionPatience) - 1)
 	if out := get(); !strings.HasPrefix(out.Reply.Str, "MOVED ") {
 		t.Errorf("a leader that is silent for long: %+v", out)
 	}
 	f.become(w, viewOf(topology.Removed, "", false))
-	if out := get(); out.Reply.Kind != KindError {
+	if out := get(); out.Reply.Kind != engine.KindError {
 		t.Errorf("a node that was removed: %+v", out)
 	}
 	f.become(w, leads())
 }
 
-// TestPatience: what a command waits for a leader, in a loop that commits, and to be written is taken off the time of its
-// commit.
+// TestPatience: what a command waits for a leader, in a loop that commits, and to be written is taken off the
+// time of its commit.
 func TestPatience(t *testing.T) {
 	t.Parallel()
 	w, f := newNodeHarness(t)
+	patience, electionPatience := engine.Patience()
 	set := []string{"SET", "foo", "1"}
-	left := func(out Outcome) time.Duration { // for the commit
+	left := func(out engine.Outcome) time.Duration { // for the commit
 		t.Helper()
 		if out.Reply.Str != "OK" {
 			t.Fatal(notation(out.Reply))
@@ -609,7 +617,7 @@ func TestPatience(t *testing.T) {
 	if out := w.engine.Execute(w.session(2), set); !out.Deferred {
 		t.Fatalf("the command does not wait: %+v", out)
 	}
-	w.session(2).awaits -= time.Second
+	w.session(2).Awaits -= time.Second
 	f.become(w, leads())
 	if got := left(w.engine.Execute(w.session(2), set)); got > patience-time.Second {
 		t.Errorf("a commit after a wait of 1 s for a leader has %v", got)
@@ -628,10 +636,10 @@ func TestPatience(t *testing.T) {
 
 	f.become(w, leaderless()) // elections that follow each other
 	w.engine.Execute(w.session(3), set)
-	w.session(3).awaits -= electionPatience
+	w.session(3).Awaits -= electionPatience
 	f.become(w, leads())
 	f.become(w, leaderless())
-	if out := w.engine.Execute(w.session(3), set); out.Reply.Str != string(errNoMajority) {
+	if out := w.engine.Execute(w.session(3), set); out.Reply.Str != string(engine.ErrNoMajority) {
 		t.Errorf("a command that has waited for two elections: %+v", out)
 	}
 	if out := w.engine.Execute(w.session(4), set); !out.Deferred {
@@ -646,7 +654,8 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// TestThrottleFails: a command that cannot commit what was written before it changes nothing, and its time for that counts.
+// TestThrottleFails: a command that cannot commit what was written before it changes nothing, and its time
+// for that counts.
 func TestThrottleFails(t *testing.T) {
 	t.Parallel()
 	w, _ := newNodeHarness(t)
@@ -657,14 +666,14 @@ func TestThrottleFails(t *testing.T) {
 	}
 	w.session(1).NoteWait(time.Second)
 	out := w.engine.Execute(w.session(1), []string{"SET", "foo", "1"})
-	if out.Reply.Str != string(errNoMajority) {
+	if out.Reply.Str != string(engine.ErrNoMajority) {
 		t.Errorf("a write: %s", notation(out.Reply))
 	}
-	if left := w.log.takeUntil() - clock.Monotonic(); left > patience-time.Second {
+	if left := w.log.takeUntil() - clock.Monotonic(); left > engine.CommandPatience-time.Second {
 		t.Errorf("the commit before it has %v", left)
 	}
 	w.log.change(func() { w.log.fail = nil })
-	if err := w.engine.Keyspace().Settle(w.session(1).revealed); err != nil {
+	if err := w.engine.Keyspace().Settle(w.session(1).Revealed); err != nil {
 		t.Fatal(err)
 	}
 	w.replies("(nil)", 1, "GET", "foo")
@@ -681,7 +690,7 @@ func TestDeposedLeader(t *testing.T) {
 	blocked := w.session(4)
 	args := []string{"XREAD", "BLOCK", "0", "STREAMS", "c:deaths", "$"}
 	out := w.engine.Execute(blocked, args)
-	if !out.Deferred || blocked.wait == nil {
+	if !out.Deferred || blocked.Wait == nil {
 		t.Fatalf("XREAD does not wait: %+v", out)
 	}
 	served := w.session(1)
@@ -696,7 +705,7 @@ func TestDeposedLeader(t *testing.T) {
 		t.Fatal("the blocked command was not woken")
 	}
 	out = w.engine.Execute(blocked, args)
-	if out.Reply.Str != string(errDeposed) || !out.Close || blocked.wait != nil {
+	if out.Reply.Str != string(engine.ErrDeposed) || !out.Close || blocked.Wait != nil {
 		t.Errorf("the blocked command: %+v", out)
 	}
 	const text = "mymaster 127.0.0.1 6379 127.0.0.1 6380"
@@ -732,7 +741,8 @@ func TestDeposedLeader(t *testing.T) {
 	}
 }
 
-// TestLoadingSaysWhy: a node that has no keyspace and loads none says what it waits for, with the code that makes libraries wait.
+// TestLoadingSaysWhy: a node that has no keyspace and loads none says what it waits for, with the code that
+// makes libraries wait.
 func TestLoadingSaysWhy(t *testing.T) {
 	t.Parallel()
 	for role, want := range map[topology.Role]string{
@@ -780,13 +790,13 @@ func TestStatusOfMembers(t *testing.T) {
 func TestUsageOfSubcommands(t *testing.T) {
 	t.Parallel()
 	w, _ := newClusterHarness(t, leads())
-	for _, r := range allRows {
-		if !strings.Contains(r.full, "|") || !r.IsOwn() {
+	for _, r := range engine.AllRows {
+		if !strings.Contains(r.FullName, "|") || !r.IsOwn() {
 			continue
 		}
-		_, usage, ok := strings.Cut(r.wrongArity(strings.Split(r.full, "|")).Error(), "; usage: ")
-		if typed := strings.ToUpper(strings.ReplaceAll(r.full, "|", " ")); !ok || !strings.HasPrefix(usage, typed) {
-			t.Errorf("%s: usage %q", r.full, usage)
+		_, usage, ok := strings.Cut(r.WrongArity(strings.Split(r.FullName, "|")).Error(), "; usage: ")
+		if typed := strings.ToUpper(strings.ReplaceAll(r.FullName, "|", " ")); !ok || !strings.HasPrefix(usage, typed) {
+			t.Errorf("%s: usage %q", r.FullName, usage)
 		}
 	}
 	const want = "ERR wrong number of arguments for 'cluster|add' command; usage: CLUSTER ADD name=host:port"
@@ -800,8 +810,8 @@ func TestWithoutKeyspace(t *testing.T) {
 	t.Parallel()
 	w, _ := newClusterHarness(t, viewOf(topology.Loading, "", false))
 	for range 2 { // nothing waits for a leader after a while
-		w.engine.leadership.await()
-		w.engine.leadership.lostAt.Store(-int64(electionPatience))
+		w.engine.Leadership.Await()
+		w.engine.Leadership.LostAt.Store(-int64(engine.ElectionPatience))
 	}
 	ks := w.engine.Keyspace()
 	for _, state := range []string{"none yet", "suspended"} {
@@ -811,35 +821,35 @@ func TestWithoutKeyspace(t *testing.T) {
 				w.engine.Suspend()
 			}
 			n := 100
-			for _, r := range allRows {
-				if r.Parse == nil || r.full == "quit" || r.full == "monitor" {
+			for _, r := range engine.AllRows {
+				if r.Parse == nil || r.FullName == "quit" || r.FullName == "monitor" {
 					continue
 				}
-				args := strings.Split(r.full, "|")
+				args := strings.Split(r.FullName, "|")
 				for len(args) < max(r.Arity, -r.Arity) || len(args) < r.Keys.First+1 {
 					args = append(args, "1")
 				}
 				n++ // each gets a session of its own
 				reply := w.engine.Execute(w.session(n), args).Reply
-				w.engine.pause.finish(nil)
+				w.engine.Pause.Finish(nil)
 				if err := errors.Join(w.engine.Wait(0, 0), w.engine.CommitNow(0, 0)); err != nil {
 					t.Errorf("the reply of %q waits for %v", args, err)
 				}
 				if strings.Contains(reply.Str, "internal error") {
 					t.Errorf("%q: %s", args, reply.Str)
 				}
-				if refused := reply.Str == string(errLoadingData); !isLocal(r) && !refused && r.full != "exec" {
+				if refused := reply.Str == string(engine.ErrLoadingData); !isLocal(r) && !refused && r.FullName != "exec" {
 					t.Errorf("%q: %s", args, notation(reply))
 				}
 			}
 			// The keyspace of before may have what is never committed.
-			if reply := w.engine.Execute(w.session(1), []string{"CLUSTER", "DIGEST"}).Reply; reply.Str != string(errLoadingData) {
+			if reply := w.engine.Execute(w.session(1), []string{"CLUSTER", "DIGEST"}).Reply; reply.Str != string(engine.ErrLoadingData) {
 				t.Errorf("CLUSTER DIGEST: %s", notation(reply))
 			}
 			if info := w.engine.Execute(w.session(1), []string{"INFO", "persistence"}).Reply.Str; !strings.Contains(info, "loading:1\r\n") {
 				t.Errorf("INFO: %s", info)
 			}
-			w.engine.Info()
+			admin.Info(w.engine)
 			for _, s := range w.sessions {
 				w.engine.CloseSession(s)
 			}
@@ -849,7 +859,8 @@ func TestWithoutKeyspace(t *testing.T) {
 	w.engine.SetKeyspace(ks)
 }
 
-// TestSessionsKeepTheirKeyspace: a transaction that began to watch in one keyspace must not run in the next one.
+// TestSessionsKeepTheirKeyspace: a transaction that began to watch in one keyspace must not run in the next
+// one.
 func TestSessionsKeepTheirKeyspace(t *testing.T) {
 	t.Parallel()
 	w, _ := newClusterHarness(t, leads())
@@ -865,35 +876,16 @@ func TestSessionsKeepTheirKeyspace(t *testing.T) {
 		t.Fatal(err)
 	}
 	cluster := w.engine.Cluster
-	engine := w.engine
+	e := w.engine
 	w.open()
-	engine.SetKeyspace(w.engine.Keyspace())
+	e.SetKeyspace(w.engine.Keyspace())
 	w.engine.Cluster = cluster
-	out := engine.Execute(before, []string{"EXEC"})
-	if out.Reply.Str != string(errReloaded) || !out.Close {
+	out := e.Execute(before, []string{"EXEC"})
+	if out.Reply.Str != string(engine.ErrReloaded) || !out.Close {
 		t.Errorf("EXEC: %+v", out)
 	}
-	if engine.CloseSession(before); w.do(2, "GET", "foo").Kind != KindNull {
+	if e.CloseSession(before); w.do(2, "GET", "foo").Kind != engine.KindNull {
 		t.Error("EXEC ran")
-	}
-}
-
-// TestCommitFailures: the cluster's failures are not those of the disk.
-func TestCommitFailures(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		cause       error
-		read, write error
-	}{
-		{fmt.Errorf("journal: %w", replica.ErrNoMajority), errNoMajority, errNotConfirmed},
-		{fmt.Errorf("journal: %w", replica.ErrVoid), errUnsettled, errLeaderChanged},
-		{replica.ErrFull, errFullLeader, errFullNotDecided},
-		{replica.ErrFollower, errNotLeading, errNotLeading},
-		{errors.New("no space left on device"), Error("MISCONF Errors writing to the journal: no space left on device"), Error("MISCONF Errors writing to the journal: no space left on device")},
-	} {
-		if read, write := CommitFailure(c.cause, false), CommitFailure(c.cause, true); read != c.read || write != c.write {
-			t.Errorf("%v: %v and %v, want %v and %v", c.cause, read, write, c.read, c.write)
-		}
 	}
 }
 
@@ -946,7 +938,7 @@ func TestClusterChanges(t *testing.T) {
 	}
 	f.view.Store(follows())
 	w.replies("OK", 1, "CLUSTER", "FAILOVER", "TAKEOVER")
-	w.replies("(error) "+string(errWaitAtReplica), 1, "WAIT", "1", "0")
+	w.replies("(error) "+string(nodes.ErrWaitAtReplica), 1, "WAIT", "1", "0")
 	f.err = errors.New("another change is under way")
 	w.replies("(error) ERR CLUSTER REMOVE failed: another change is under way", 1, "CLUSTER", "REMOVE", "b")
 	want := []string{"add d 127.0.0.1:7004", "remove b", "remove announced", "transfer ", "transfer c", "transfer ", "transfer a", "remove b"}
@@ -959,25 +951,25 @@ func TestClusterChanges(t *testing.T) {
 func TestWithoutCluster(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
-	for _, r := range table["cluster"].sorted {
+	for _, r := range engine.Table["cluster"].SortedSubcommands {
 		args := []string{"CLUSTER", r.Name}
 		for len(args) < max(r.Arity, -r.Arity) {
 			args = append(args, "d=host:1")
 		}
-		w.replies("(error) "+string(errNoCluster), 1, args...)
+		w.replies("(error) "+string(engine.ErrNoCluster), 1, args...)
 	}
 	for _, command := range []string{"READONLY", "READWRITE", "ASKING"} {
-		w.replies("(error) "+string(errNoCluster), 1, command)
+		w.replies("(error) "+string(engine.ErrNoCluster), 1, command)
 	}
 	for _, args := range []string{"FAILOVER no", "FAILOVER FORCE now", "ADD d", "ADD -=h:1", "TRANSFER a b"} {
-		w.replies("(error) "+string(errNoCluster), 1, append([]string{"CLUSTER"}, strings.Fields(args)...)...)
+		w.replies("(error) "+string(engine.ErrNoCluster), 1, append([]string{"CLUSTER"}, strings.Fields(args)...)...)
 	}
 	for args, shown := range map[string]string{"masters": "'masters' ", "master": "'master' ", "none": "'none' ", "": ""} {
 		w.replies("(error) ERR unknown command 'SENTINEL', with args beginning with: "+shown, 1, append([]string{"SENTINEL"}, strings.Fields(args)...)...)
 	}
 	w.replies("OK", 1, "MULTI")
 	w.replies("(error) ERR unknown command 'SENTINEL', with args beginning with: 'masters' ", 1, "SENTINEL", "masters")
-	w.replies("(error) "+string(errExecAbort), 1, "EXEC")
+	w.replies("(error) "+string(engine.ErrExecAbort), 1, "EXEC")
 	w.replies("(integer) 0", 1, "WAIT", "1", "0")
 	w.replies("1) \"master\"\n2) (integer) 0\n3) (empty array)", 1, "ROLE")
 }
@@ -991,8 +983,8 @@ func TestUnknownClientAddresses(t *testing.T) {
 	if got := notation(w.do(1, "GET", "foo")); strings.Contains(got, "MOVED") {
 		t.Errorf("GET at a follower whose leader has no address: %s", got)
 	}
-	w.replies("(error) "+string(errOutside), 1, "CLUSTER", "SLOTS")
-	w.replies("(error) "+string(errOutside), 1, "CLUSTER", "SHARDS")
+	w.replies("(error) "+string(engine.ErrOutside), 1, "CLUSTER", "SLOTS")
+	w.replies("(error) "+string(engine.ErrOutside), 1, "CLUSTER", "SHARDS")
 
 	v = leads()
 	v.Members[1].Client = ""
@@ -1004,6 +996,6 @@ func TestUnknownClientAddresses(t *testing.T) {
 	}
 
 	f.become(w, viewOf(topology.Removed, "", false))
-	w.replies("(error) "+string(errOutside), 1, "CLUSTER", "SLOTS")
-	w.replies("(error) "+string(errOutside), 1, "CLUSTER", "SHARDS")
+	w.replies("(error) "+string(engine.ErrOutside), 1, "CLUSTER", "SLOTS")
+	w.replies("(error) "+string(engine.ErrOutside), 1, "CLUSTER", "SHARDS")
 }

@@ -7,13 +7,16 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"mayfly/commands/documents"
+	"mayfly/commands/engine"
 )
 
 // expectError executes a command on session 1. The command must fail with one line that contains want.
 func (w *harness) expectError(want string, args ...string) {
 	w.t.Helper()
 	r := w.do(1, args...)
-	if r.Kind != KindError || !strings.Contains(r.Str, want) || strings.ContainsAny(r.Str, "\r\n") || len(r.Str) > 700 {
+	if r.Kind != engine.KindError || !strings.Contains(r.Str, want) || strings.ContainsAny(r.Str, "\r\n") || len(r.Str) > 700 {
 		w.t.Errorf("%.200q: got %.500s, want an error with %q", args, notation(r), want)
 	}
 }
@@ -51,7 +54,7 @@ func TestEtags(t *testing.T) {
 		{"EXPIRE", "d", "30"},
 		{"DOC.PUT", "c", "d", `{}`, "IFMATCH", "*"},
 	} {
-		if r := w.do(1, write...); r.Kind == KindError {
+		if r := w.do(1, write...); r.Kind == engine.KindError {
 			t.Fatalf("%q: %s", write, notation(r))
 		}
 		now := w.etagOf("c", "d")
@@ -96,7 +99,7 @@ func TestDocumentLimits(t *testing.T) {
 	w.expect("OK", "DOC.PUT", "c", longest, `{"v":1}`)
 	w.expect(`"{\"v\":1}"`, "DOC.GET", "c", longest)
 	before := w.dump()
-	for _, command := range documentCommands {
+	for _, command := range documents.DocumentCommands {
 		if command.Keys.First == 0 {
 			continue
 		}

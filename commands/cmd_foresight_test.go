@@ -5,10 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	"mayfly/commands/engine"
 	"mayfly/expiry"
 )
 
-// TestForesightEndsWithItsClient: long commands end when nothing takes their reply any more, and leave the loop.
+// TestForesightEndsWithItsClient: long commands end when nothing takes their reply any more, and leave the
+// loop.
 func TestForesightEndsWithItsClient(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
@@ -24,13 +26,13 @@ func TestForesightEndsWithItsClient(t *testing.T) {
 		{"CONTAINER.DUE", "c", "0", "NEVER", "COUNT", "3000"},
 	} {
 		s, looks := w.session(2), 0
-		s.abandonInterval = 0
+		s.AbandonInterval = 0
 		s.Abandoned = func() bool { looks++; return false }
-		if r := w.do(2, args...); r.Kind == KindError || looks == 0 {
+		if r := w.do(2, args...); r.Kind == engine.KindError || looks == 0 {
 			t.Errorf("%q looked %d times for its client: %s", args, looks, r.Str)
 		}
 		s.Abandoned = func() bool { return true }
-		if r := w.do(2, args...); r.Str != errAbandoned.Error() || !w.last.Close {
+		if r := w.do(2, args...); r.Str != engine.ErrAbandoned.Error() || !w.last.Close {
 			t.Errorf("%q goes on without its client: %s", args, notation(r))
 		}
 		delete(w.sessions, 2)
@@ -43,8 +45,8 @@ func TestForesightEndsWithItsClient(t *testing.T) {
 	}
 }
 
-// TestExplainBeyondTheHistory: when so much has changed since that the history has forgotten who set the default, the
-// sentence does not name who changed something else.
+// TestExplainBeyondTheHistory: when so much has changed since that the history has forgotten who set the
+// default, the sentence does not name who changed something else.
 func TestExplainBeyondTheHistory(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)

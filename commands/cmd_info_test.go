@@ -7,12 +7,14 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"mayfly/commands/engine"
 )
 
 // infoFields reads a reply of INFO. Sections become fields "# Name".
-func infoFields(t *testing.T, r Reply) map[string]string {
+func infoFields(t *testing.T, r engine.Reply) map[string]string {
 	t.Helper()
-	if r.Kind != KindVerbatim {
+	if r.Kind != engine.KindVerbatim {
 		t.Fatalf("INFO gave %s", notation(r))
 	}
 	fields := map[string]string{}
@@ -181,18 +183,6 @@ func TestInfoExpiry(t *testing.T) {
 	}
 }
 
-func TestHumanBytes(t *testing.T) {
-	t.Parallel()
-	for n, want := range map[uint64]string{
-		0: "0B", 1023: "1023B", 1024: "1.00K", 991032: "967.80K", 6782976: "6.47M", 25276502016: "23.54G",
-		1 << 40: "1.00T", 1 << 50: "1.00P", 1 << 60: "1024.00P",
-	} {
-		if got := humanBytes(n); got != want {
-			t.Errorf("%d: %s, want %s", n, got, want)
-		}
-	}
-}
-
 // Sessions are listed and counted while they change. Run with -race.
 func TestClientListWhileSessionsChange(t *testing.T) {
 	t.Parallel()
@@ -203,7 +193,7 @@ func TestClientListWhileSessionsChange(t *testing.T) {
 		w.do(n+2, "PING")
 	}
 	all := w.host.sessions()
-	w.host.sessions = func() []*Session { return all }
+	w.host.sessions = func() []*engine.Session { return all }
 	var wg sync.WaitGroup
 	for _, s := range all[1:] {
 		wg.Go(func() {
@@ -211,7 +201,7 @@ func TestClientListWhileSessionsChange(t *testing.T) {
 				for _, line := range []string{
 					"HELLO 3 SETNAME n" + fmt.Sprint(i), "SELECT 3", "CLIENT SETINFO lib-name x", "HELLO 2", "RESET",
 				} {
-					if r := w.engine.Execute(s, strings.Fields(line)).Reply; r.Kind == KindError {
+					if r := w.engine.Execute(s, strings.Fields(line)).Reply; r.Kind == engine.KindError {
 						t.Error(line, r.Str)
 					}
 				}

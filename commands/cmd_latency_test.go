@@ -4,26 +4,29 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"mayfly/commands/admin"
+	"mayfly/commands/engine"
 )
 
 func TestLatencyMonitor(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
 	m := &w.engine.Latency
-	if m.exceeds(time.Hour) {
+	if m.Exceeds(time.Hour) {
 		t.Error("it wants something while it is off")
 	}
 	w.expect("OK", "CONFIG", "SET", "latency-monitor-threshold", "100")
-	if m.exceeds(100*time.Millisecond-1) || !m.exceeds(100*time.Millisecond) {
+	if m.Exceeds(100*time.Millisecond-1) || !m.Exceeds(100*time.Millisecond) {
 		t.Error("the threshold is not 100 ms")
 	}
 	w.expect(`(verbatim) "Nothing has taken longer than latency-monitor-threshold.\n"`, "LATENCY", "DOCTOR")
 	for _, ms := range []int{150, 300, 200} { // in one second
-		m.record(latencyOfCommand, w.clock.Now(), time.Duration(ms)*time.Millisecond)
+		m.Record(engine.LatencyOfCommand, w.clock.Now(), time.Duration(ms)*time.Millisecond)
 	}
 	w.clock.Advance(3 * time.Second)
-	m.record(latencyOfCommand, w.clock.Now(), 100*time.Millisecond)
-	m.record(latencyOfCommit, w.clock.Now(), 2*time.Second)
+	m.Record(engine.LatencyOfCommand, w.clock.Now(), 100*time.Millisecond)
+	m.Record(engine.LatencyOfCommit, w.clock.Now(), 2*time.Second)
 	w.expect(`1) 1) "aof-write"
    2) (integer) 1767225603
    3) (integer) 2000
@@ -60,7 +63,7 @@ func TestLatencyGraph(t *testing.T) {
 	w.expect("(error) ERR No samples available for event 'command'", "LATENCY", "GRAPH", "command")
 	for _, sample := range []struct{ after, ms time.Duration }{{0, 300}, {1, 100}, {59, 200}} {
 		w.clock.Advance(sample.after * time.Second)
-		m.record(latencyOfCommand, w.clock.Now(), sample.ms*time.Millisecond)
+		m.Record(engine.LatencyOfCommand, w.clock.Now(), sample.ms*time.Millisecond)
 	}
 	w.clock.Advance(10 * time.Second)
 	want := "command - high 300 ms, low 100 ms (all time high 300 ms)\n" + strings.Repeat("-", 80) + "\n" +
@@ -69,26 +72,14 @@ func TestLatencyGraph(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	// All samples are equal, and too many for one row of columns.
-	for range maxLatencySamples {
+	for range engine.MaxLatencySamples {
 		w.clock.Advance(2 * 24 * time.Hour)
-		m.record(latencyOfCommand, w.clock.Now(), 100*time.Millisecond)
+		m.Record(engine.LatencyOfCommand, w.clock.Now(), 100*time.Millisecond)
 	}
 	got := w.do(1, "LATENCY", "GRAPH", "command").Str
 	row := strings.Repeat("_", 80) + "\n" + strings.Repeat(" ", 80) + "\n"
 	if strings.Count(got, "\n"+row) != 2 || !strings.Contains(got, "low 100 ms (all time high 300 ms)") || !strings.HasSuffix(strings.TrimRight(got, " \n"), strings.Repeat("d", 30)) {
 		t.Errorf("got\n%s", got)
-	}
-}
-
-func TestLatencyKeepsTheNewest(t *testing.T) {
-	t.Parallel()
-	var m LatencyMonitor
-	for second := range int64(2 * maxLatencySamples) {
-		m.record("e", second*1000, time.Second)
-	}
-	s := m.events["e"].samples
-	if len(s) != maxLatencySamples || s[0].second != maxLatencySamples || s[len(s)-1].second != 2*maxLatencySamples-1 {
-		t.Errorf("%d samples, from %d to %d", len(s), s[0].second, s[len(s)-1].second)
 	}
 }
 
@@ -111,5 +102,28 @@ func TestLatencyOfCommands(t *testing.T) {
 	}
 	if got := strings.Join(events, " "); got != "aof-write command fast-command" {
 		t.Errorf("noted were %s", got)
+	}
+}
+
+// Redis names these bounds; the example of its manual has 33.
+func TestDistribution(t *testing.T) {
+	t.Parallel()
+	var c engine.DurationCounter
+	for _, d := range []time.Duration{0, 1023, 1024, 30_000, 33_000, 100_000, 3 * time.Second, time.Minute} {
+		c.Observe(d)
+	}
+	var h engine.Histogram
+	h.Merge(&c)
+	const want = `1# "calls" => (integer) 8
+2# "histogram_usec" =>
+   1# (integer) 1 => (integer) 2
+   2# (integer) 2 => (integer) 3
+   3# (integer) 33 => (integer) 4
+   4# (integer) 66 => (integer) 5
+   5# (integer) 132 => (integer) 6
+   6# (integer) 4328521 => (integer) 7
+   7# (integer) 17314086 => (integer) 8`
+	if got := notation(admin.Distribution(&h)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

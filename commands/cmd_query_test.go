@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"mayfly/commands/engine"
 	"mayfly/test/drill"
 )
 
@@ -14,7 +15,7 @@ import (
 func (w *harness) queryPage(t *testing.T, args ...string) (cursor string, rows []string) {
 	t.Helper()
 	r := w.do(1, append([]string{"DOC.QUERY"}, args...)...)
-	if r.Kind != KindArray || len(r.Elems) != 2 {
+	if r.Kind != engine.KindArray || len(r.Elems) != 2 {
 		t.Fatalf("%q: %+v", args, r)
 	}
 	for _, row := range r.Elems[1].Elems {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"mayfly/commands/engine"
 )
 
 // counts returns the statistics of a command in INFO: calls, rejected, failed.
@@ -74,11 +76,11 @@ func TestCommandStatsOfPanics(t *testing.T) {
 	w := newHarness(t)
 	addPanics(t)
 	for _, name := range []string{"panic-early", "panic-late"} {
-		r := table[name]
-		r.number = len(allRows)
-		allRows = append(allRows, r)
+		r := engine.Table[name]
+		r.Number = len(engine.AllRows)
+		engine.AllRows = append(engine.AllRows, r)
 	}
-	t.Cleanup(func() { allRows = allRows[:len(allRows)-2] })
+	t.Cleanup(func() { engine.AllRows = engine.AllRows[:len(engine.AllRows)-2] })
 	w.do(1, "panic-early")
 	w.do(1, "panic-late", "k")
 	if early, late := w.counts("panic-early"), w.counts("panic-late"); early != "1 0 1" || late != "1 0 1" {
@@ -119,7 +121,7 @@ func TestLatencyTrackingIsOff(t *testing.T) {
 	if got := w.counts("ping"); got != "2 0 0" {
 		t.Errorf("commandstats of ping: %s", got)
 	}
-	if s := w.engine.statsOf(table["ping"]); s.Durations.Count != 1 {
+	if s := w.engine.StatsOf(engine.Table["ping"]); s.Durations.Count != 1 {
 		t.Errorf("%d durations", s.Durations.Count)
 	}
 	if got := infoFields(t, w.do(1, "INFO", "latencystats"))["latency_percentiles_usec_ping"]; got == "" {
@@ -144,19 +146,6 @@ func TestLatencyPercentiles(t *testing.T) {
 		if !ok || !regexp.MustCompile(tt.want).MatchString(got) {
 			t.Errorf("%v: %q", tt.percentiles, got)
 		}
-	}
-}
-
-func TestErrorCodesAreBounded(t *testing.T) {
-	t.Parallel()
-	var c errorCounts
-	for i := range 3 * maxErrorCodes {
-		c.increment(fmt.Sprintf("CODE%d text", i))
-	}
-	c.increment("nocode")
-	c.increment(strings.Repeat("X", 40) + " text")
-	if len(c.byCode) > maxErrorCodes+1 || c.byCode["CODE0"] != 1 || c.byCode["ERR"] != 2*maxErrorCodes+2 {
-		t.Errorf("%d codes, %d times ERR", len(c.byCode), c.byCode["ERR"])
 	}
 }
 
@@ -206,7 +195,7 @@ func TestRates(t *testing.T) {
 				w.do(1, "PING")
 			}
 		}
-		w.engine.Sample(time.Duration(i) * SampleInterval)
+		w.engine.Sample(time.Duration(i) * engine.SampleInterval)
 	}
 	if got := rate(); got != "200" {
 		t.Errorf("%s commands a second, want 200", got)
@@ -223,16 +212,16 @@ func TestResetTimer(t *testing.T) {
 	w := newHarness(t)
 	s := w.session(1)
 	w.do(1, "PING")
-	if s.startTime() != s.lastEnd || s.lastEnd == 0 {
+	if s.StartTime() != s.LastEnd() || s.LastEnd() == 0 {
 		t.Error("the next command does not begin where the last one ended")
 	}
-	mark := s.lastEnd
+	mark := s.LastEnd()
 	s.ResetTimer()
-	if s.startTime() < mark || s.lastEnd != 0 {
+	if s.StartTime() < mark || s.LastEnd() != 0 {
 		t.Error("after a pause the next command does not begin now")
 	}
 	w.do(1, "NOSUCH")
-	if s.lastEnd != 0 {
+	if s.LastEnd() != 0 {
 		t.Error("what is not timed leaves its time to the next command")
 	}
 }

@@ -3,6 +3,8 @@ package commands
 import (
 	"strings"
 	"testing"
+
+	"mayfly/commands/engine"
 )
 
 // TestWritesAreRefusedWhileTheDiskIsFull: the failed write is kept and retried. Until it succeeds further
@@ -16,33 +18,34 @@ func TestWritesAreRefusedWhileTheDiskIsFull(t *testing.T) {
 	w.full.Store(true)
 	s := w.session(1)
 	out := w.engine.Execute(s, []string{"SET", "late", "v"})
-	if out.Reply.Kind != KindStatus {
+	if out.Reply.Kind != engine.KindStatus {
 		t.Fatalf("the first write is to find out: %s", notation(out.Reply))
 	}
 	lsn := out.LSN
 	if err := w.engine.Keyspace().Wait(lsn); err == nil {
 		t.Fatal("the disk is full, but a commit succeeds")
 	}
-	for _, r := range allRows {
-		if r.Parse == nil || r.Flags&Write == 0 {
+	for _, r := range engine.AllRows {
+		if r.Parse == nil || r.Flags&engine.Write == 0 {
 			continue
 		}
-		args := strings.Split(r.full, "|")
+		args := strings.Split(r.FullName, "|")
 		for len(args) < max(r.Arity, -r.Arity) {
 			args = append(args, "1")
 		}
 		reply := w.engine.Execute(s, args).Reply
-		if reply.Kind != KindError || !strings.HasPrefix(reply.Str, "MISCONF Errors writing to the journal: ") {
-			t.Errorf("%s: %s", r.full, notation(reply))
+		if reply.Kind != engine.KindError || !strings.HasPrefix(reply.Str, "MISCONF Errors writing to the journal: ") {
+			t.Errorf("%s: %s", r.FullName, notation(reply))
 		}
 		if strings.Contains(reply.Str, w.dir) || !strings.Contains(reply.Str, "write journal-0") {
-			t.Errorf("%s: the path or another name of the journal: %s", r.full, notation(reply))
+			t.Errorf("%s: the path or another name of the journal: %s", r.FullName, notation(reply))
 		}
 	}
 	if info := w.do(1, "INFO", "persistence").Str; strings.Contains(info, w.dir) || !strings.Contains(info, "no space left on device") {
 		t.Errorf("INFO has the path of the data folder, or no cause:\n%s", info)
 	}
-	// Scripts that write nothing run; one that may write is refused at its first write, or at once if it says what it does.
+	// Scripts that write nothing run; one that may write is refused at its first write, or at once if it says
+	// what it does.
 	for script, want := range map[string]string{
 		"return redis.call('GET', KEYS[1])":                        `"v"`,
 		"#!lua flags=no-writes\nreturn redis.call('GET', KEYS[1])": `"v"`,
@@ -54,7 +57,7 @@ func TestWritesAreRefusedWhileTheDiskIsFull(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{{"GET", "k"}, {"DOC.GET", "0", "d"}, {"PING"}, {"DBSIZE"}} {
-		if reply := w.engine.Execute(s, args).Reply; reply.Kind == KindError {
+		if reply := w.engine.Execute(s, args).Reply; reply.Kind == engine.KindError {
 			t.Errorf("%q: %s", args, notation(reply))
 		}
 	}
@@ -118,11 +121,11 @@ func TestShutdownWhileTheDiskIsFull(t *testing.T) {
 		t.Fatal("the disk is full, but a commit succeeds")
 	}
 	for _, args := range [][]string{{"SHUTDOWN"}, {"SHUTDOWN", "SAVE"}, {"SHUTDOWN", "NOW"}} {
-		if r := w.engine.Execute(s, args).Reply; r.Str != string(errShutdown) || w.host.stopped {
+		if r := w.engine.Execute(s, args).Reply; r.Str != string(engine.ErrShutdown) || w.host.stopped {
 			t.Errorf("%q: %s", args, notation(r))
 		}
 	}
-	if r := w.engine.Execute(s, []string{"SAVE"}).Reply; r.Kind != KindError {
+	if r := w.engine.Execute(s, []string{"SAVE"}).Reply; r.Kind != engine.KindError {
 		t.Errorf("SAVE: %s", notation(r))
 	}
 	if got := infoFields(t, w.engine.Execute(s, []string{"INFO", "persistence"}).Reply); got["rdb_last_bgsave_status"] != "err" || got["aof_last_write_status"] != "err" {

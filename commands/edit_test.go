@@ -5,9 +5,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"mayfly/commands/engine"
 )
 
-// Writes of long values compute them without locks, and what others have written meanwhile is part of the result.
+// Writes of long values compute them without locks, and what others have written meanwhile is part of the
+// result.
 func TestLongValuesAreWrittenWithoutLocks(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("x", 100_000)
@@ -34,18 +37,18 @@ func TestLongValuesAreWrittenWithoutLocks(t *testing.T) {
 			w.expect("OK", "SET", "k", large)
 			w.expect("OK", "DOC.PUT", "c", "d", longDocument())
 			s, run, out := w.begun(tt.args...)
-			r, err := s.resolve(tt.args)
+			r, err := s.Resolve(tt.args)
 			if err != nil {
 				t.Fatal(err)
 			}
 			w.do(2, tt.beside...)
-			for s.ctx.outside != nil {
-				outside := s.ctx.outside
-				s.ctx.outside = nil
+			for s.Ctx.Outside != nil {
+				outside := s.Ctx.Outside
+				s.Ctx.Outside = nil
 				if _, again := outside(); !again {
 					t.Fatal("the write ends without a transaction")
 				}
-				if err := w.engine.run(s, r, tt.args, run, out); err != nil {
+				if err := w.engine.Run(s, r, tt.args, run, out); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -70,17 +73,17 @@ func TestGetTouchOfLongDocuments(t *testing.T) {
 			left = "(integer) 60"
 		}
 		s, run, out := w.begun(args...)
-		r, err := s.resolve(args)
+		r, err := s.Resolve(args)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var reply Reply
+		var reply engine.Reply
 		turns := 0
-		for again := true; s.ctx.outside != nil; turns++ {
-			outside := s.ctx.outside
-			s.ctx.outside = nil
+		for again := true; s.Ctx.Outside != nil; turns++ {
+			outside := s.Ctx.Outside
+			s.Ctx.Outside = nil
 			if reply, again = outside(); again {
-				if err := w.engine.run(s, r, args, run, out); err != nil {
+				if err := w.engine.Run(s, r, args, run, out); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -89,14 +92,15 @@ func TestGetTouchOfLongDocuments(t *testing.T) {
 		if touched {
 			ts += 40
 		}
-		if want := fmt.Sprintf("1) \"0\"\n2) \"%d\"", ts); notation(reply) != want || turns != 1+int(Flag(touched).Int) {
+		if want := fmt.Sprintf("1) \"0\"\n2) \"%d\"", ts); notation(reply) != want || turns != 1+int(engine.Flag(touched).Int) {
 			t.Errorf("touched %v: got %s after %d computations, want %s", touched, notation(reply), turns, want)
 		}
 		w.expect(left, "DOC.TTL", "c", "d")
 	}
 }
 
-// The deadline of a long document is read without locks. If the container has another one afterwards, it is read again.
+// The deadline of a long document is read without locks. If the container has another one afterwards, it is
+// read again.
 func TestDeadlinesOfLongDocuments(t *testing.T) {
 	t.Parallel()
 	for _, beside := range [][]string{nil, {"CONTAINER.SET", "c", "DEADLINE", "other"}, {"DOC.DEL", "c", "e"}} {
@@ -109,23 +113,23 @@ func TestDeadlinesOfLongDocuments(t *testing.T) {
 		json := fmt.Sprintf(`{"end":%d,"other":%d,%s`, testStart/1000+30, testStart/1000+40, longDocument()[1:])
 		for i, args := range [][]string{{"DOC.PUT", "c", "d", json}, {"DOC.MERGE", "c", "d", json}, {"DOC.TOUCH", "c", "d"}, {"DOC.SETTTL", "c", "d", "null"}} {
 			s, run, out := w.begun(args...)
-			r, err := s.resolve(args)
+			r, err := s.Resolve(args)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if s.ctx.outside == nil {
+			if s.Ctx.Outside == nil {
 				t.Fatalf("%s walks the document under locks", args[0])
 			}
 			if i == 0 && beside != nil {
 				w.do(2, beside...)
 			}
-			for s.ctx.outside != nil {
-				outside := s.ctx.outside
-				s.ctx.outside = nil
+			for s.Ctx.Outside != nil {
+				outside := s.Ctx.Outside
+				s.Ctx.Outside = nil
 				if _, again := outside(); !again {
 					t.Fatal("the write ends without a transaction")
 				}
-				if err := w.engine.run(s, r, args, run, out); err != nil {
+				if err := w.engine.Run(s, r, args, run, out); err != nil {
 					t.Fatal(err)
 				}
 			}

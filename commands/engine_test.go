@@ -7,28 +7,29 @@ import (
 	"strings"
 	"testing"
 
+	"mayfly/commands/engine"
 	"mayfly/keyspace"
 
 	"github.com/rs/zerolog"
 )
 
 // addRow adds a command to the table during a test.
-func addRow(t *testing.T, c Command) {
+func addRow(t *testing.T, c engine.Command) {
 	t.Helper()
-	if table[c.Name] != nil {
+	if engine.Table[c.Name] != nil {
 		t.Fatal(c.Name, "exists")
 	}
-	table[c.Name] = &row{Command: &c, full: c.Name, items: c.Keys}
-	t.Cleanup(func() { delete(table, c.Name) })
+	engine.Table[c.Name] = &engine.Row{Command: &c, FullName: c.Name, Items: c.Keys}
+	t.Cleanup(func() { delete(engine.Table, c.Name) })
 }
 
 // addPanics adds panic-early, whose Parse panics, and panic-late key, whose Run panics.
 func addPanics(t *testing.T) {
 	t.Helper()
-	addRow(t, Command{Name: "panic-early", Arity: 1, Parse: func(*Input) (Run, error) { panic("early") }})
-	addRow(t, Command{
-		Name: "panic-late", Arity: 2, Keys: OneKey, Flags: Write,
-		Parse: noParse(func(*Context) Reply { panic("late") }),
+	addRow(t, engine.Command{Name: "panic-early", Arity: 1, Parse: func(*engine.Input) (engine.Run, error) { panic("early") }})
+	addRow(t, engine.Command{
+		Name: "panic-late", Arity: 2, Keys: engine.OneKey, Flags: engine.Write,
+		Parse: engine.NoParse(func(*engine.Context) engine.Reply { panic("late") }),
 	})
 }
 
@@ -37,9 +38,9 @@ func TestPanicIsAnErrorReply(t *testing.T) {
 	var log bytes.Buffer
 	w.engine.Log = zerolog.New(&log)
 	addPanics(t)
-	addRow(t, Command{
-		Name: "panic-locked", Arity: 1, Scope: ScopeAll, Flags: Write,
-		Parse: noParse(func(*Context) Reply { panic("locked") }),
+	addRow(t, engine.Command{
+		Name: "panic-locked", Arity: 1, Scope: engine.ScopeAll, Flags: engine.Write,
+		Parse: engine.NoParse(func(*engine.Context) engine.Reply { panic("locked") }),
 	})
 	w.expect("OK", "SET", "k", "v")
 	for _, args := range [][]string{{"panic-early"}, {"panic-late", "k"}, {"panic-locked"}} {
@@ -62,16 +63,16 @@ func TestPasswordComesBeforeAnything(t *testing.T) {
 	for _, w := range []*harness{newHarness(t), inCluster} {
 		w.expect("OK", "SET", "k", "v")
 		w.host.options["requirepass"] = "secret"
-		for _, r := range allRows {
-			if r.Parse == nil || r.Flags&OnlyInCluster != 0 && w != inCluster {
+		for _, r := range engine.AllRows {
+			if r.Parse == nil || r.Flags&engine.OnlyInCluster != 0 && w != inCluster {
 				continue
 			}
-			args := strings.Split(r.full, "|")
+			args := strings.Split(r.FullName, "|")
 			args = append(args, slices.Repeat([]string{"\x00"}, max(r.Arity, -r.Arity)-len(args))...)
 			reply := w.do(2, args...)
-			refused := reply.Kind == KindError && strings.Contains(" "+reply.Str, " NOAUTH ")
-			if free := r.Flags&NoAuth != 0; !refused && !free {
-				t.Errorf("%s without a password: %s", r.full, notation(reply))
+			refused := reply.Kind == engine.KindError && strings.Contains(" "+reply.Str, " NOAUTH ")
+			if free := r.Flags&engine.NoAuth != 0; !refused && !free {
+				t.Errorf("%s without a password: %s", r.FullName, notation(reply))
 			}
 		}
 		w.expect(`"v"`, "GET", "k") // who came before there was a password stays in
@@ -85,9 +86,9 @@ func TestLongestID(t *testing.T) {
 	w.expect("OK", "SET", longest, "1")
 	w.expect(`"1"`, "GET", longest)
 	before := w.dump()
-	for _, r := range tableSorted {
-		if r.items.First == 1 {
-			args := append([]string{r.Name}, slices.Repeat([]string{"1"}, max(r.Arity, -r.Arity, r.arity(), -r.arity())-1)...)
+	for _, r := range engine.TableSorted {
+		if r.Items.First == 1 {
+			args := append([]string{r.Name}, slices.Repeat([]string{"1"}, max(r.Arity, -r.Arity, r.CountedArity(), -r.CountedArity())-1)...)
 			if r.Name == "json.strappend" {
 				args[len(args)-1] = `"1"` // it appends strings only
 			}
@@ -142,7 +143,7 @@ func TestDeferred(t *testing.T) {
 	w := newHarness(t)
 	s := w.session(1)
 	s.OnLoop = true
-	if out := w.engine.Execute(s, []string{"FLUSHALL"}); !out.Deferred || out.Resume != nil || out.Reply.Kind != KindNone {
+	if out := w.engine.Execute(s, []string{"FLUSHALL"}); !out.Deferred || out.Resume != nil || out.Reply.Kind != engine.KindNone {
 		t.Errorf("FLUSHALL on a loop: %+v", out)
 	}
 	if out := w.engine.Execute(s, []string{"SET", "k", "v"}); out.Deferred {
@@ -177,7 +178,8 @@ func TestExecuteAllocates(t *testing.T) {
 		{0, []string{"DOC.GET", "c", "d"}}, {0, []string{"DOC.GET", "c", "none"}}, {0, []string{"DOC.TTL", "c", "d"}},
 		{0, []string{"DOC.PUT", "c", "d", `{"a":2,"ttl":30}`, "NX"}}, {1, []string{"TTL", "k"}},
 	} {
-		// The least of three: allocations of all goroutines count, those of the background and of earlier tests too.
+		// The least of three: allocations of all goroutines count, those of the background and of earlier
+		// tests too.
 		n := math.Inf(1)
 		for range 3 {
 			n = min(n, testing.AllocsPerRun(100, func() { w.engine.Execute(s, test.args) }))

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"mayfly/commands/engine"
 	"mayfly/keyspace"
 
 	"github.com/rs/zerolog"
@@ -40,7 +41,7 @@ func BenchmarkExecute(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			e := newBenchEngine(b)
-			s, lsn := NewSession(1, "", "", 0), keyspace.LSN(0)
+			s, lsn := engine.NewSession(1, "", "", 0), keyspace.LSN(0)
 			b.ReportAllocs()
 			for n := 1; b.Loop(); n++ {
 				lsn = max(lsn, e.Execute(s, c.args).LSN)
@@ -56,7 +57,7 @@ func BenchmarkExecute(b *testing.B) {
 		e := newBenchEngine(b)
 		var last atomic.Int64
 		b.RunParallel(func(pb *testing.PB) {
-			s := NewSession(last.Add(1), "", "", 0)
+			s := engine.NewSession(last.Add(1), "", "", 0)
 			args := []string{"GET", benchKey}
 			for pb.Next() {
 				e.Execute(s, args)
@@ -82,12 +83,12 @@ func (quickHost) MaxValueSize() int { return 16 << 20 }
 
 // newBenchEngine returns an engine on a keyspace with the system's clock. It holds the plain key benchKey
 // and, in the containers orders and 0, the document benchDoc.
-func newBenchEngine(b *testing.B) *Engine {
+func newBenchEngine(b *testing.B) *engine.Engine {
 	ks, err := keyspace.Open(keyspace.Options{Dir: b.TempDir(), Fsync: keyspace.No, NoPurge: true})
 	if err != nil {
 		b.Fatal(err)
 	}
-	e := NewEngine(ks, quickHost{}, zerolog.Nop())
+	e := engine.NewEngine(ks, quickHost{}, zerolog.Nop())
 	b.Cleanup(func() {
 		if err := ks.Close(); err != nil {
 			b.Error(err)
@@ -99,7 +100,7 @@ func newBenchEngine(b *testing.B) *Engine {
 		{"DOC.PUT", "orders", benchDoc, `{"id":"order-000123","total":149.95}`},
 		{"DOC.PUT", "0", benchDoc, benchDocument},
 	} {
-		if reply := e.Execute(NewSession(1, "", "", 0), args).Reply; reply.Kind != KindStatus {
+		if reply := e.Execute(engine.NewSession(1, "", "", 0), args).Reply; reply.Kind != engine.KindStatus {
 			b.Fatal(args, reply)
 		}
 	}

@@ -7,11 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"mayfly/commands/engine"
 	"mayfly/test/drill"
 )
 
-// TestForecastTellsOwnEnds plays random writes, EXPIRE, PERSIST, changes of the default, UNDO, REVIVE and restarts. After
-// every step `own` of a forecast must be what DOC.EXPLAIN says of each item.
+// TestForecastTellsOwnEnds plays random writes, EXPIRE, PERSIST, changes of the default, UNDO, REVIVE and
+// restarts. After every step `own` of a forecast must be what DOC.EXPLAIN says of each item.
 func TestForecastTellsOwnEnds(t *testing.T) {
 	t.Parallel()
 	first := drill.Seed(t)
@@ -27,7 +28,7 @@ func TestForecastTellsOwnEnds(t *testing.T) {
 			done := map[string]int{} // of each command, how often it has changed something
 			for range 300 {
 				id := "i" + strconv.Itoa(rnd.IntN(20))
-				var r Reply
+				var r engine.Reply
 				name := pick("DOC.PUT", "DOC.PUT", "DOC.PUT", "SET", "EXPIRE", "PERSIST", "DOC.SETTTL", "DOC.TOUCH", "CONTAINER.SET", "CONTAINER.UNDO", "DOC.REVIVE", "DEL", "restart")
 				switch name {
 				case "DOC.PUT":
@@ -61,7 +62,7 @@ func TestForecastTellsOwnEnds(t *testing.T) {
 				default:
 					r = h.do(1, name, id)
 				}
-				if r.Kind != KindError && r.Kind != KindNull && !(r.Kind == KindInteger && r.Int == 0) {
+				if r.Kind != engine.KindError && r.Kind != engine.KindNull && !(r.Kind == engine.KindInteger && r.Int == 0) {
 					done[name]++
 				}
 				h.clock.Advance(time.Duration(rnd.IntN(1500)) * time.Millisecond)

@@ -3,30 +3,33 @@ package commands
 import (
 	"fmt"
 	"testing"
+
+	"mayfly/commands/engine"
+	"mayfly/commands/streams"
 )
 
 // Replies about groups are charged while they grow, and lists that do not fit are refused.
 func TestRepliesOfGroupsAreCharged(t *testing.T) {
 	t.Parallel()
-	const n = 8 * pendingPiece // more than reservedEntries bytes
+	const n = 8 * streams.PendingPiece // more than ReservedEntries bytes
 	w, ids := newGroupHarness(t, n)
 	if got := w.readGroup("g", "w1", ">", "COUNT", "100000"); len(got) != n {
 		t.Fatalf("%d entries are read", len(got))
 	}
 	full := w.do(1, "XINFO", "STREAM", streamKey, "FULL", "COUNT", "0")
 	group := field(full, "groups").Elems[0]
-	for name, list := range map[string]Reply{"of the group": group, "of the consumer": field(group, "consumers").Elems[0]} {
+	for name, list := range map[string]engine.Reply{"of the group": group, "of the consumer": field(group, "consumers").Elems[0]} {
 		got := idsIn(field(list, "pending"))
 		if len(got) != n || got[0] != ids[0] || got[n-1] != ids[n-1] {
 			t.Errorf("%d pending entries %s", len(got), name)
 		}
 	}
-	makeGroups(w, 4*pendingPiece)
-	var limit ClientMemoryLimit
+	makeGroups(w, 4*streams.PendingPiece)
+	var limit engine.ClientMemoryLimit
 	s := w.session(2)
 	s.Memory = limit.Open(s)
 	w.do(2, "XPENDING", streamKey, "g")
-	limit.SetLimit(int64(s.Memory.Size()) + reservedEntries/2)
+	limit.SetLimit(int64(s.Memory.Size()) + streams.ReservedEntries/2)
 	w.engine.Host.(*testHost).options["requirepass"] = ""
 	for range 2 {
 		for _, args := range [][]string{
@@ -34,7 +37,7 @@ func TestRepliesOfGroupsAreCharged(t *testing.T) {
 			{"XINFO", "STREAM", streamKey, "FULL", "COUNT", "0"},
 			{"XINFO", "GROUPS", streamKey},
 		} {
-			if r := w.do(2, args...); r.Str != string(errClientMemory) {
+			if r := w.do(2, args...); r.Str != string(engine.ErrClientMemory) {
 				t.Errorf("%q over the limit: kind %v %.100s", args, r.Kind, r.Str)
 			}
 		}
@@ -44,12 +47,12 @@ func TestRepliesOfGroupsAreCharged(t *testing.T) {
 // A command that has locked partitions gives its turn to nobody, but between two pieces of its work.
 func TestTurnsBetweenPieces(t *testing.T) {
 	t.Parallel()
-	const n = 5 * groupPiece
+	const n = 5 * streams.GroupPiece
 	w, ids := newGroupHarness(t, n)
-	makeGroups(w, 5*groupPiece)
+	makeGroups(w, 5*streams.GroupPiece)
 	s := w.session(2)
 	turns := 0
-	s.abandonInterval = 0
+	s.AbandonInterval = 0
 	s.Abandoned = func() bool { return false }
 	s.Yield = func() {
 		turns++
@@ -67,7 +70,7 @@ func TestTurnsBetweenPieces(t *testing.T) {
 		{"XINFO", "GROUPS", streamKey},
 	} {
 		turns = 0
-		if r := w.engine.Execute(s, args).Reply; r.Kind != KindArray {
+		if r := w.engine.Execute(s, args).Reply; r.Kind != engine.KindArray {
 			t.Errorf("%q: %s", args[0], notation(r))
 		}
 		if turns == 0 && args[0] != "XPENDING" {
@@ -91,14 +94,14 @@ func makeGroups(w *harness, n int) {
 // The lag that XINFO STREAM FULL shows is of one moment, whatever is read while it describes other groups.
 func TestLagWhileGroupsRead(t *testing.T) {
 	t.Parallel()
-	const n = 2 * pendingPiece
+	const n = 2 * streams.PendingPiece
 	w, _ := newGroupHarness(t, n)
 	if got := w.readGroup("g", "w", ">", "COUNT", "100000"); len(got) != n {
 		t.Fatalf("%d entries are read", len(got))
 	}
 	w.expect("OK", "XGROUP", "CREATE", streamKey, "later", "$", "ENTRIESREAD", fmt.Sprint(n))
 	s, read := w.session(2), 0
-	s.abandonInterval = 0
+	s.AbandonInterval = 0
 	s.Abandoned = func() bool { return false }
 	s.Yield = func() {
 		if read > 0 {

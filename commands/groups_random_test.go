@@ -6,18 +6,19 @@ import (
 	"testing"
 	"time"
 
+	"mayfly/commands/engine"
 	"mayfly/test/drill"
 )
 
-// sameGroupReply compares a reply of a command on groups with that of Redis. Times of deliveries may differ a little. In
-// RESP2 the two kinds of null differ, and maps are arrays.
-func sameGroupReply(ours, theirs Reply, proto int) bool {
+// sameGroupReply compares a reply of a command on groups with that of Redis. Times of deliveries may differ a
+// little. In RESP2 the two kinds of null differ, and maps are arrays.
+func sameGroupReply(ours, theirs engine.Reply, proto int) bool {
 	const slack = 4000 // ms
-	if proto == 2 && ours.Kind == KindMap {
-		ours.Kind = KindArray
+	if proto == 2 && ours.Kind == engine.KindMap {
+		ours.Kind = engine.KindArray
 	}
-	if proto == 3 && ours.Kind == KindNullArray {
-		ours.Kind = KindNull
+	if proto == 3 && ours.Kind == engine.KindNullArray {
+		ours.Kind = engine.KindNull
 	}
 	if ours.Kind != theirs.Kind || ours.Str != theirs.Str || len(ours.Elems) != len(theirs.Elems) {
 		return false
@@ -31,9 +32,9 @@ func sameGroupReply(ours, theirs Reply, proto int) bool {
 		if i > 0 && strings.HasPrefix(ours.Elems[i-1].Str, "radix-tree") {
 			continue
 		}
-		if a.Kind == KindInteger && b.Kind == KindInteger {
+		if a.Kind == engine.KindInteger && b.Kind == engine.KindInteger {
 			idle := i > 0 && ours.Elems[i-1].Str == "idle"
-			idle = idle || i == 2 && len(ours.Elems) == 4 && ours.Elems[0].Kind == KindBulk && ours.Elems[1].Kind == KindBulk // XPENDING
+			idle = idle || i == 2 && len(ours.Elems) == 4 && ours.Elems[0].Kind == engine.KindBulk && ours.Elems[1].Kind == engine.KindBulk // XPENDING
 			if idle && near(a.Int, b.Int) {
 				continue
 			}
@@ -45,8 +46,8 @@ func sameGroupReply(ours, theirs Reply, proto int) bool {
 	return true
 }
 
-// TestRandomGroupsOnRedis plays the same random commands on consumer groups, many of them malformed, to mayfly and a real
-// redis-server whose streams have the same entries.
+// TestRandomGroupsOnRedis plays the same random commands on consumer groups, many of them malformed, to
+// mayfly and a real redis-server whose streams have the same entries.
 func TestRandomGroupsOnRedis(t *testing.T) {
 	for n := range drill.Pick(0, 2, 200) {
 		proto := 2 + n%2
@@ -57,7 +58,7 @@ func TestRandomGroupsOnRedis(t *testing.T) {
 func playGroups(t *testing.T, proto int) {
 	random := drill.Rand(t)
 	var r *rivals
-	r = newRivals(t, func(_ int, args []string, ours, theirs Reply) bool {
+	r = newRivals(t, func(_ int, args []string, ours, theirs engine.Reply) bool {
 		if strings.HasPrefix(ours.Str, "ERR no log") && theirs.Str == "OK" { // MKSTREAM
 			r.redis(1).do(t, "DEL", args[2])
 			return true

@@ -9,12 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"mayfly/commands/engine"
+	"mayfly/commands/streams"
 	"mayfly/keyspace"
 	"mayfly/keyspace/streamid"
 )
 
-// newGroupHarness returns a harness with a container c that has logged n deaths, their ids, and a group g that has read
-// nothing.
+// newGroupHarness returns a harness with a container c that has logged n deaths, their ids, and a group g
+// that has read nothing.
 func newGroupHarness(t *testing.T, n int) (w *harness, ids []string) {
 	w = newHarness(t)
 	w.expect("OK", "CONTAINER.SET", "c", "TTL", "10")
@@ -36,9 +38,9 @@ func newGroupHarness(t *testing.T, n int) (w *harness, ids []string) {
 }
 
 // idsIn returns the ids of a reply's entries: the first strings, or the strings.
-func idsIn(r Reply) (ids []string) {
+func idsIn(r engine.Reply) (ids []string) {
 	for _, e := range r.Elems {
-		if e.Kind == KindArray {
+		if e.Kind == engine.KindArray {
 			e = e.Elems[0]
 		}
 		ids = append(ids, e.Str)
@@ -50,7 +52,7 @@ func idsIn(r Reply) (ids []string) {
 func (w *harness) readGroup(group, consumer, id string, options ...string) []string {
 	w.t.Helper()
 	r := w.do(1, append(append([]string{"XREADGROUP", "GROUP", group, consumer}, options...), "STREAMS", streamKey, id)...)
-	if r.Kind != KindArray {
+	if r.Kind != engine.KindArray {
 		w.t.Fatalf("XREADGROUP replies %s", notation(r))
 	}
 	return idsIn(r.Elems[0].Elems[1])
@@ -59,7 +61,7 @@ func (w *harness) readGroup(group, consumer, id string, options ...string) []str
 // TestGroupsInPieces has commands on more entries than they treat with the locks held.
 func TestGroupsInPieces(t *testing.T) {
 	t.Parallel()
-	const n = 3*groupPiece + 50
+	const n = 3*streams.GroupPiece + 50
 	w, ids := newGroupHarness(t, n)
 	same := func(what string, got, want []string) {
 		t.Helper()
@@ -70,34 +72,34 @@ func TestGroupsInPieces(t *testing.T) {
 	same("all", w.readGroup("g", "a", ">"), ids)
 	w.expect("OK", "XGROUP", "CREATE", streamKey, "h", "0")
 	at := 0
-	for _, count := range []int{groupPiece, groupPiece + 1, 1, 2 * groupPiece} {
+	for _, count := range []int{streams.GroupPiece, streams.GroupPiece + 1, 1, 2 * streams.GroupPiece} {
 		end := min(at+count, n)
 		same(fmt.Sprint("COUNT ", count), w.readGroup("h", "a", ">", "COUNT", fmt.Sprint(count), "NOACK"), ids[at:end])
 		at = end
 	}
 	w.expect("(nil)", "XREADGROUP", "GROUP", "h", "a", "STREAMS", streamKey, ">")
 	same("history", w.readGroup("g", "a", "0"), ids)
-	same("some history", w.readGroup("g", "a", ids[9], "COUNT", fmt.Sprint(groupPiece+9)), ids[10:groupPiece+19])
+	same("some history", w.readGroup("g", "a", ids[9], "COUNT", fmt.Sprint(streams.GroupPiece+9)), ids[10:streams.GroupPiece+19])
 	same("pending", idsIn(w.do(1, "XPENDING", streamKey, "g", "-", "+", "1000")), ids)
-	same("claimed", idsIn(w.do(1, append([]string{"XCLAIM", streamKey, "g", "b", "0"}, ids[:2*groupPiece+5]...)...)), ids[:2*groupPiece+5])
-	r := w.do(1, "XAUTOCLAIM", streamKey, "g", "c", "0", "0", "COUNT", fmt.Sprint(3*groupPiece), "JUSTID")
-	same("claimed by XAUTOCLAIM", idsIn(r.Elems[1]), ids[:3*groupPiece])
-	if r.Elems[0].Str != ids[3*groupPiece] {
-		t.Errorf("the cursor is %s, want %s", r.Elems[0].Str, ids[3*groupPiece])
+	same("claimed", idsIn(w.do(1, append([]string{"XCLAIM", streamKey, "g", "b", "0"}, ids[:2*streams.GroupPiece+5]...)...)), ids[:2*streams.GroupPiece+5])
+	r := w.do(1, "XAUTOCLAIM", streamKey, "g", "c", "0", "0", "COUNT", fmt.Sprint(3*streams.GroupPiece), "JUSTID")
+	same("claimed by XAUTOCLAIM", idsIn(r.Elems[1]), ids[:3*streams.GroupPiece])
+	if r.Elems[0].Str != ids[3*streams.GroupPiece] {
+		t.Errorf("the cursor is %s, want %s", r.Elems[0].Str, ids[3*streams.GroupPiece])
 	}
-	w.do(1, append([]string{"XDEL", streamKey}, ids[:groupPiece+20]...)...)
+	w.do(1, append([]string{"XDEL", streamKey}, ids[:streams.GroupPiece+20]...)...)
 	history := w.do(1, "XREADGROUP", "GROUP", "g", "c", "STREAMS", streamKey, "0").Elems[0].Elems[1]
-	same("history with deleted entries", idsIn(history), ids[:3*groupPiece])
-	if gone, there := history.Elems[groupPiece+19], history.Elems[groupPiece+20]; gone.Elems[1].Kind != KindNullArray || there.Elems[1].Kind != KindArray {
+	same("history with deleted entries", idsIn(history), ids[:3*streams.GroupPiece])
+	if gone, there := history.Elems[streams.GroupPiece+19], history.Elems[streams.GroupPiece+20]; gone.Elems[1].Kind != engine.KindNullArray || there.Elems[1].Kind != engine.KindArray {
 		t.Errorf("deleted: %s, there: %s", notation(gone), notation(there))
 	}
 	r = w.do(1, "XAUTOCLAIM", streamKey, "g", "d", "0", r.Elems[0].Str, "COUNT", "1000")
-	same("the rest", idsIn(r.Elems[1]), ids[3*groupPiece:])
+	same("the rest", idsIn(r.Elems[1]), ids[3*streams.GroupPiece:])
 	r = w.do(1, "XAUTOCLAIM", streamKey, "g", "d", "0", "0", "COUNT", "1000")
-	same("claimed beside deleted ones", idsIn(r.Elems[1]), ids[groupPiece+20:])
-	same("deleted", idsIn(r.Elems[2]), ids[:groupPiece+20])
+	same("claimed beside deleted ones", idsIn(r.Elems[1]), ids[streams.GroupPiece+20:])
+	same("deleted", idsIn(r.Elems[2]), ids[:streams.GroupPiece+20])
 	w.expect(`"0-0"`, "ECHO", r.Elems[0].Str)
-	w.expect(fmt.Sprintf("(integer) %d", n-groupPiece-20), "XGROUP", "DELCONSUMER", streamKey, "g", "d")
+	w.expect(fmt.Sprintf("(integer) %d", n-streams.GroupPiece-20), "XGROUP", "DELCONSUMER", streamKey, "g", "d")
 	w.expect("(integer) 0", "XGROUP", "DELCONSUMER", streamKey, "g", "d")
 	same("left", idsIn(w.do(1, "XPENDING", streamKey, "g", "-", "+", "1000")), nil)
 }
@@ -106,7 +108,7 @@ func TestGroupsInPieces(t *testing.T) {
 func TestGroupsInExec(t *testing.T) {
 	w, ids := newGroupHarness(t, 250)
 	addHalfway(t)
-	exec := func(commands ...[]string) Reply {
+	exec := func(commands ...[]string) engine.Reply {
 		w.do(1, "MULTI")
 		for _, c := range commands {
 			w.do(1, c...)
@@ -124,7 +126,7 @@ func TestGroupsInExec(t *testing.T) {
 		{{"XGROUP", "CREATE", streamKey, "new", "$"}, {"XGROUP", "DESTROY", streamKey, "g"}, {"HALFWAY"}},
 		{read, {"XGROUP", "SETID", streamKey, "g", "5-5"}, {"XCLAIM", streamKey, "g", "b", "0", ids[3]}, {"HALFWAY"}},
 	} {
-		if r := exec(commands...); r.Kind != KindError {
+		if r := exec(commands...); r.Kind != engine.KindError {
 			t.Errorf("%q: %s", commands, notation(r))
 		}
 		if after := info(); after != before {
@@ -133,7 +135,7 @@ func TestGroupsInExec(t *testing.T) {
 		w.check()
 	}
 	r := exec(read, ack[:103], read)
-	if got := idsIn(r.Elems[0].Elems[0].Elems[1]); !slices.Equal(got, ids) || r.Elems[1].Int != 100 || r.Elems[2].Kind != KindNullArray {
+	if got := idsIn(r.Elems[0].Elems[0].Elems[1]); !slices.Equal(got, ids) || r.Elems[1].Int != 100 || r.Elems[2].Kind != engine.KindNullArray {
 		t.Errorf("EXEC: %.300s", notation(r))
 	}
 	r = w.do(1, "XPENDING", streamKey, "g")
@@ -142,7 +144,8 @@ func TestGroupsInExec(t *testing.T) {
 	}
 }
 
-// TestBlockedConsumers: consumers of a group are served in the order in which they came, each with its entries.
+// TestBlockedConsumers: consumers of a group are served in the order in which they came, each with its
+// entries.
 func TestBlockedConsumers(t *testing.T) {
 	t.Parallel()
 	w, _ := newGroupHarness(t, 0)
@@ -209,7 +212,8 @@ func TestGroupErrors(t *testing.T) {
 	w.expect("(integer) 0", "XGROUP", "DELCONSUMER", streamKey, "g", long)
 }
 
-// TestConsumersShareALog: consumers that read and acknowledge at the same time, while items die, get each entry once.
+// TestConsumersShareALog: consumers that read and acknowledge at the same time, while items die, get each
+// entry once.
 func TestConsumersShareALog(t *testing.T) {
 	t.Parallel()
 	const consumers, rounds, atOnce = 4, 10, 37
@@ -221,7 +225,7 @@ func TestConsumersShareALog(t *testing.T) {
 		s := w.session(20 + i)
 		wg.Go(func() {
 			name := fmt.Sprint("w", i)
-			execute := func(args ...string) Reply {
+			execute := func(args ...string) engine.Reply {
 				out := w.engine.Execute(s, args)
 				for out.Deferred {
 					<-out.Resume
@@ -231,7 +235,7 @@ func TestConsumersShareALog(t *testing.T) {
 			}
 			for end := time.Now().Add(30 * time.Second); delivered.Load() < rounds*atOnce && time.Now().Before(end); {
 				r := execute("XREADGROUP", "GROUP", "g", name, "COUNT", fmt.Sprint(1+i*3), "BLOCK", "10", "STREAMS", streamKey, ">")
-				if r.Kind != KindArray {
+				if r.Kind != engine.KindArray {
 					continue
 				}
 				ids := idsIn(r.Elems[0].Elems[1])

@@ -15,6 +15,7 @@ import (
 	"time"
 	"unsafe"
 
+	"mayfly/commands/engine"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 	"mayfly/keyspace/eviction"
@@ -31,13 +32,14 @@ type harness struct {
 	disk      *vfstest.Faulty // in memory
 	dir       string
 	full      atomic.Bool // no write to the disk succeeds
+	stepped   bool        // clients move the clock; set before open
 	clock     *clock.Manual
 	host      *testHost
-	engine    *Engine
-	sessions  map[int]*Session
-	graceOver func()   // disconnects the clients of a deposed leader
-	log       *fakeLog // of a node of a cluster; nil: none
-	last      Outcome  // of do
+	engine    *engine.Engine
+	sessions  map[int]*engine.Session
+	graceOver func()         // disconnects the clients of a deposed leader
+	log       *fakeLog       // of a node of a cluster; nil: none
+	last      engine.Outcome // of do
 
 	arguments []byte // of the command before, until the next
 	running   bool   // do is called within a command otherwise
@@ -82,16 +84,19 @@ func newHarnessOn(t *testing.T, fsys vfs.FS, dir string) *harness {
 
 func (w *harness) open() {
 	w.t.Helper()
-	w.engine = &Engine{Host: w.host, Log: zerolog.New(zerolog.NewTestWriter(w.t))}
-	w.engine.Scripts.leastHard = time.Hour // a busy machine ends no script of a test
-	w.engine.auth.clock = w.clock.Now
-	w.engine.auth.after = func(_ time.Duration, f func()) { f() }
-	w.engine.leadership.after = func(_ time.Duration, f func()) { w.graceOver = f }
+	w.engine = &engine.Engine{Host: w.host, Log: zerolog.New(zerolog.NewTestWriter(w.t))}
+	if w.stepped {
+		w.engine.Clock = w.clock
+	}
+	w.engine.Scripts.LeastHard = time.Hour // a busy machine ends no script of a test
+	w.engine.Auth.Clock = w.clock.Now
+	w.engine.Auth.After = func(_ time.Duration, f func()) { f() }
+	w.engine.Leadership.After = func(_ time.Duration, f func()) { w.graceOver = f }
 	broker := &w.engine.Broker
 	w.host.engine = w.engine
 	options := keyspace.Options{
 		FS: w.disk, Dir: w.dir, Partitions: 4, Clock: w.clock, NoPurge: true, OnDeath: broker.OnDeath, DeathsHeard: broker.DeathsHeard,
-		OnLogged: w.engine.OnLogged,
+		OnLogged: w.engine.OnLogged, Stepped: w.stepped,
 	}
 	if w.log != nil {
 		options.Replicator = w.log
@@ -106,9 +111,9 @@ func (w *harness) open() {
 			w.t.Fatal(err)
 		}
 	}
-	w.sessions = map[int]*Session{}
-	w.host.sessions = func() []*Session {
-		return slices.SortedFunc(maps.Values(w.sessions), func(a, b *Session) int { return int(a.ID - b.ID) })
+	w.sessions = map[int]*engine.Session{}
+	w.host.sessions = func() []*engine.Session {
+		return slices.SortedFunc(maps.Values(w.sessions), func(a, b *engine.Session) int { return int(a.ID - b.ID) })
 	}
 }
 
@@ -172,11 +177,11 @@ func (w *harness) dump() []string {
 }
 
 // session returns the session with a number; it connects a new one.
-func (w *harness) session(n int) *Session {
+func (w *harness) session(n int) *engine.Session {
 	s := w.sessions[n]
 	if s == nil {
-		s = NewSession(int64(n), fmt.Sprintf("127.0.0.1:%d", 50000+n), "127.0.0.1:6379", w.clock.Now())
-		s.execTime = time.Hour // a busy machine ends no transaction of a test
+		s = engine.NewSession(int64(n), fmt.Sprintf("127.0.0.1:%d", 50000+n), "127.0.0.1:6379", w.clock.Now())
+		s.ExecTime = time.Hour // a busy machine ends no transaction of a test
 		s.Authenticated.Store(!w.host.PasswordSet())
 		s.Receiver = new(inbox)
 		w.sessions[n] = s
@@ -184,8 +189,8 @@ func (w *harness) session(n int) *Session {
 	return s
 }
 
-// buffered returns arguments as views of a buffer, as those of a connection are. The next call overwrites it, so what a
-// command kept without a copy changes.
+// buffered returns arguments as views of a buffer, as those of a connection are. The next call overwrites it,
+// so what a command kept without a copy changes.
 func (w *harness) buffered(args []string) []string {
 	buffer := []byte(strings.Join(args, ""))
 	if !w.running {
@@ -205,21 +210,21 @@ func (w *harness) buffered(args []string) []string {
 const mostWait = 100 * time.Millisecond
 
 // do executes a command on a session and waits for its commit.
-func (w *harness) do(session int, args ...string) Reply {
+func (w *harness) do(session int, args ...string) engine.Reply {
 	w.t.Helper()
 	s := w.session(session)
 	args = w.buffered(args)
 	defer func(running bool) { w.running = running }(w.running)
 	w.running = true
 	w.last = w.engine.Execute(s, args)
-	if s.authWait != nil { // the delay is over at once
+	if s.AuthWait != nil { // the delay is over at once
 		w.last = w.engine.Execute(s, args)
 	}
-	for s.wait != nil { // BLOCK
+	for s.Wait != nil { // BLOCK
 		select {
 		case <-w.last.Resume:
 		case <-time.After(mostWait):
-			w.engine.waiters.unblock(s.ID, waitTimeout)
+			w.engine.Waiters.Unblock(s.ID, engine.WaitTimeout)
 		}
 		w.last = w.engine.Execute(s, args)
 	}
@@ -241,26 +246,34 @@ func (w *harness) expect(want string, args ...string) {
 // inbox keeps the messages for a session. Every message counts as committed.
 type inbox struct {
 	mu       sync.Mutex // protects what follows
-	messages []Reply
+	messages []engine.Reply
 	lsns     []keyspace.LSN // of all messages so far
+
+	onDeliver func(n int) // is told how many messages there were; nil: nobody. Set before the first
+	full      func() bool // nil: it is not
 }
 
 func (b *inbox) Hold() {}
 
-func (b *inbox) Deliver(m *Message) {
+func (b *inbox) Full() bool { return b.full != nil && b.full() }
+
+func (b *inbox) Deliver(m *engine.Message) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.messages = append(b.messages, m.Reply)
 	b.lsns = append(b.lsns, m.LSN)
+	if b.onDeliver != nil {
+		b.onDeliver(len(b.lsns))
+	}
 }
 
 // received returns the messages for a session since the last call.
-func (w *harness) received(session int) []Reply {
-	q := &w.engine.Broker.queue
-	q.mu.Lock()
-	pushed := q.pushed
-	q.mu.Unlock()
-	q.waitDelivered(pushed) // a goroutine delivers deaths
+func (w *harness) received(session int) []engine.Reply {
+	q := &w.engine.Broker.Queue
+	q.Mu.Lock()
+	pushed := q.Pushed
+	q.Mu.Unlock()
+	q.WaitDelivered(pushed) // a goroutine delivers deaths
 	b := w.session(session).Receiver.(*inbox)
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -273,10 +286,10 @@ func (w *harness) received(session int) []Reply {
 type testHost struct {
 	options  map[string]string
 	stopped  bool // SHUTDOWN was called
-	engine   *Engine
-	sessions func() []*Session
+	engine   *engine.Engine
+	sessions func() []*engine.Session
 
-	disconnected []*Session
+	disconnected []*engine.Session
 }
 
 func (h *testHost) ConfigGet(patterns []string) [][2]string {
@@ -295,13 +308,13 @@ func (h *testHost) ConfigGet(patterns []string) [][2]string {
 func (h *testHost) ConfigSet(pairs [][2]string) error {
 	for _, p := range pairs {
 		if _, ok := h.options[p[0]]; !ok {
-			return Error("ERR Unknown option or number of arguments for CONFIG SET - '" + strings.ToValidUTF8(truncate(p[0]), "?") + "'")
+			return engine.Error("ERR Unknown option or number of arguments for CONFIG SET - '" + strings.ToValidUTF8(engine.Truncate(p[0]), "?") + "'")
 		}
 	}
 	for _, p := range pairs {
 		h.options[p[0]] = p[1]
 		if err := h.apply(p[0], p[1]); err != nil {
-			return Error("ERR CONFIG SET failed (possibly related to argument '" + p[0] + "') - " + err.Error())
+			return engine.Error("ERR CONFIG SET failed (possibly related to argument '" + p[0] + "') - " + err.Error())
 		}
 	}
 	return nil
@@ -310,7 +323,7 @@ func (h *testHost) ConfigSet(pairs [][2]string) error {
 // apply passes an option to the engine.
 func (h *testHost) apply(name, value string) error {
 	if name == "notify-keyspace-events" {
-		e, err := ParseEventClasses(value)
+		e, err := engine.ParseEventClasses(value)
 		h.options[name] = e.String()
 		h.engine.Broker.SetEventClasses(e)
 		return err
@@ -352,15 +365,15 @@ func (h *testHost) limitMemory() {
 	h.engine.Keyspace().SetEviction(options)
 }
 
-func (h *testHost) ConfigRewrite() error { return ErrNoConfigFile }
+func (h *testHost) ConfigRewrite() error { return engine.ErrNoConfigFile }
 func (h *testHost) Shutdown()            { h.stopped = true }
 
 func (h *testHost) PasswordSet() bool                  { return h.options["requirepass"] != "" }
 func (h *testHost) CheckPassword(password string) bool { return password == h.options["requirepass"] }
-func (h *testHost) Sessions() []*Session               { return h.sessions() }
+func (h *testHost) Sessions() []*engine.Session        { return h.sessions() }
 
 // Disconnect only notes the sessions.
-func (h *testHost) Disconnect(pick func(*Session) bool) int {
+func (h *testHost) Disconnect(pick func(*engine.Session) bool) int {
 	killed := 0
 	for _, s := range h.sessions() {
 		if pick(s) {
@@ -379,6 +392,16 @@ func (h *testHost) MaxValueSize() int {
 	return n
 }
 
-func (h *testHost) Info() ServerInfo {
-	return ServerInfo{Version: "test", StartedAt: testStart, TCPPort: 6379, Connected: 1, MaxClients: 10000}
+func (h *testHost) Info() engine.ServerInfo {
+	return engine.ServerInfo{Version: "test", StartedAt: testStart, TCPPort: 6379, Connected: 1, MaxClients: 10000}
+}
+
+// isOver reports whether a channel is closed.
+func isOver(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }

@@ -7,14 +7,15 @@ import (
 	"testing"
 	"time"
 
+	"mayfly/commands/engine"
 	"mayfly/expiry"
 	"mayfly/keyspace"
 	"mayfly/keyspace/eviction"
 )
 
-// heldCalls are the calls of each command that writes, against a container on hold ("c", selected) with a document d, plain
-// keys k, n and e (which has an end), and a container "free" that is not. What follows vetoed is refused; what follows
-// legal goes on.
+// heldCalls are the calls of each command that writes, against a container on hold ("c", selected) with a
+// document d, plain keys k, n and e (which has an end), and a container "free" that is not. What follows
+// vetoed is refused; what follows legal goes on.
 var heldCalls = map[string]struct{ vetoed, legal []string }{
 	"append":           {[]string{"APPEND k x"}, []string{"APPEND new x"}},
 	"container.create": {nil, []string{"CONTAINER.CREATE another"}},
@@ -26,6 +27,8 @@ var heldCalls = map[string]struct{ vetoed, legal []string }{
 	"decr":           {[]string{"DECR n"}, []string{"DECR new"}},
 	"decrby":         {[]string{"DECRBY n 2"}, []string{"DECRBY new 2"}},
 	"del":            {[]string{"DEL k", "DEL none d", "DEL new k"}, []string{"DEL none"}},
+	"delex":          {[]string{"DELEX k", "DELEX k IFEQ value", "DELEX d"}, []string{"DELEX none", "DELEX k IFNE value", "DELEX none IFNE x"}},
+	"delifeq":        {[]string{"DELIFEQ k value"}, []string{"DELIFEQ k x", "DELIFEQ none x"}},
 	"doc.del":        {[]string{"DOC.DEL c d", "DOC.DEL c d IFMATCH *"}, []string{"DOC.DEL c none", "DOC.DEL c d IFMATCH 0000000000000001", "DOC.DEL free f"}},
 	"doc.gettouch":   {[]string{"DOC.GETTOUCH c d", "DOC.GETTOUCH c d MINAGE 1 PATH /v"}, []string{"DOC.GETTOUCH c d MINAGE 3600", "DOC.GETTOUCH c none"}},
 	"doc.merge":      {[]string{`DOC.MERGE c d '{"v":2}'`}, []string{`DOC.MERGE c new '{"v":2}'`}},
@@ -46,6 +49,7 @@ var heldCalls = map[string]struct{ vetoed, legal []string }{
 	"incrbyfloat":    {[]string{"INCRBYFLOAT n 2"}, []string{"INCRBYFLOAT new 2"}},
 	"index.create":   {nil, []string{"INDEX.CREATE c /w"}}, // no document changes
 	"index.drop":     {nil, []string{"INDEX.DROP c /v"}},
+	"increx":         {[]string{"INCREX n", "INCREX n BYFLOAT 1 EX 5", "INCREX n EXAT 5"}, []string{"INCREX n UBOUND 0", "INCREX new EX 5", "INCREX new EXAT 5"}},
 	"json.arrappend": {[]string{"JSON.ARRAPPEND d $.l 1"}, []string{"JSON.ARRAPPEND d $.v 1", "JSON.ARRAPPEND d $.none 1"}},
 	"json.arrinsert": {[]string{"JSON.ARRINSERT d $.l 0 1"}, []string{"JSON.ARRINSERT d $.v 0 1"}},
 	"json.arrpop":    {[]string{"JSON.ARRPOP d $.l"}, []string{"JSON.ARRPOP d $.v"}},
@@ -57,11 +61,12 @@ var heldCalls = map[string]struct{ vetoed, legal []string }{
 	"json.mset":      {[]string{"JSON.MSET d $ {}", "JSON.MSET new $ {} d $.v 2"}, []string{"JSON.MSET new $ {} other $ 1", "JSON.MSET d $.x.y 2"}},
 	"json.numincrby": {[]string{"JSON.NUMINCRBY d $.v 1"}, []string{"JSON.NUMINCRBY d $.l 1"}},
 	"json.nummultby": {[]string{"JSON.NUMMULTBY d $.v 2"}, []string{"JSON.NUMMULTBY d $.l 2"}},
-	"json.set":       {[]string{"JSON.SET d $ {}", "JSON.SET d $.v 2", "JSON.SET d $ {} XX"}, []string{"JSON.SET new $ {}", "JSON.SET d $ {} NX", "JSON.SET d $.v 2 NX"}},
+	"json.set":       {[]string{"JSON.SET d $ {}", "JSON.SET d $.v 2", "JSON.SET d $ {} XX", "JSON.SET d $ {} EX 5", "JSON.SET d $ 1 PXAT 5"}, []string{"JSON.SET new $ {}", "JSON.SET d $ {} NX", "JSON.SET d $ {} NX EX 5", "JSON.SET new $ {} PXAT 5", "JSON.SET d $.v 2 NX"}},
 	"json.strappend": {[]string{`JSON.STRAPPEND d $.s '"x"'`}, []string{`JSON.STRAPPEND d $.v '"x"'`}},
 	"json.toggle":    {[]string{"JSON.TOGGLE d $.t"}, []string{"JSON.TOGGLE d $.v"}},
 	"move":           {[]string{"MOVE k free", "MOVE d free"}, []string{"MOVE none free"}},
 	"mset":           {[]string{"MSET k 1", "MSET new 1 k 1"}, []string{"MSET new 1 other 2", "MSET new 1 new 2"}},
+	"msetex":         {[]string{"MSETEX 1 k 1", "MSETEX 2 new 1 k 1 EX 5", "MSETEX 1 k 1 XX PXAT 5"}, []string{"MSETEX 2 new 1 k 1 NX", "MSETEX 2 new 1 k 1 XX", "MSETEX 2 new 1 other 2 EX 5"}},
 	"msetnx":         {nil, []string{"MSETNX k 1 new 1", "MSETNX new 1 other 1"}},
 	"persist":        {[]string{"PERSIST e", "PERSIST d", "PERSIST k"}, []string{"PERSIST none"}},
 	"pexpire":        {[]string{"PEXPIRE k 5000", "PEXPIRE k 0", "PEXPIRE d 5000"}, []string{"PEXPIRE none 5000"}},
@@ -69,8 +74,8 @@ var heldCalls = map[string]struct{ vetoed, legal []string }{
 	"psetex":         {[]string{"PSETEX k 5000 x"}, []string{"PSETEX new 5000 x"}},
 	"rename":         {[]string{"RENAME k new", "RENAME k d", "RENAME d new"}, []string{"RENAME none new"}},
 	"renamenx":       {[]string{"RENAMENX k new"}, []string{"RENAMENX k n"}},
-	"set": {[]string{"SET k x", "SET k x XX", "SET k x KEEPTTL", "SET k x GET", "SET k x EX 5", "SET k x PXAT 5", "SET d x"},
-		[]string{"SET new x", "SET k x NX", "SET new x EX 5", "SET new x PXAT 5"}},
+	"set": {[]string{"SET k x", "SET k x XX", "SET k x KEEPTTL", "SET k x GET", "SET k x EX 5", "SET k x PXAT 5", "SET k x IFEQ value", "SET d x"},
+		[]string{"SET new x", "SET k x IFNE value", "SET new x IFNE x", "SET k x NX", "SET new x EX 5", "SET new x PXAT 5"}},
 	"setex":    {[]string{"SETEX k 5 x"}, []string{"SETEX new 5 x"}},
 	"setnx":    {nil, []string{"SETNX k x", "SETNX new x"}},
 	"setrange": {[]string{"SETRANGE k 1 x"}, []string{"SETRANGE new 1 x", "SETRANGE k 0 ''"}},
@@ -94,8 +99,8 @@ var heldCalls = map[string]struct{ vetoed, legal []string }{
 
 const heldReply = "(error) HELD container 'c' is on hold: case 4711"
 
-// newHeldHarness returns a keyspace with a container on hold, as heldCalls expects it, 60 s after its items were written. logged
-// gives it a log with one death.
+// newHeldHarness returns a keyspace with a container on hold, as heldCalls expects it, 60 s after its items
+// were written. logged gives it a log with one death.
 func newHeldHarness(t *testing.T, logged bool) *harness {
 	w := newHarness(t)
 	for _, line := range []string{
@@ -125,8 +130,9 @@ func splitCommand(t *testing.T, line string) []string {
 	return args
 }
 
-// TestNothingChangesWhatIsOnHold calls every command that writes, by itself and in the middle of a transaction. What would
-// change the container is vetoed, and then nothing of the command or the transaction has happened.
+// TestNothingChangesWhatIsOnHold calls every command that writes, by itself and in the middle of a
+// transaction. What would change the container is vetoed, and then nothing of the command or the transaction
+// has happened.
 func TestNothingChangesWhatIsOnHold(t *testing.T) {
 	t.Parallel()
 	w := newHeldHarness(t, true)
@@ -138,20 +144,20 @@ func TestNothingChangesWhatIsOnHold(t *testing.T) {
 		}
 	}
 	writes := 0
-	for _, r := range allRows {
-		if r.Flags&Write == 0 {
-			if calls, ok := heldCalls[r.full]; ok {
-				t.Errorf("%s writes nothing: %v", r.full, calls)
+	for _, r := range engine.AllRows {
+		if r.Flags&engine.Write == 0 {
+			if calls, ok := heldCalls[r.FullName]; ok {
+				t.Errorf("%s writes nothing: %v", r.FullName, calls)
 			}
 			continue
 		}
-		calls, ok := heldCalls[r.full]
+		calls, ok := heldCalls[r.FullName]
 		if writes++; !ok {
-			t.Errorf("%s is not tried against a container on hold", r.full)
+			t.Errorf("%s is not tried against a container on hold", r.FullName)
 		}
 		for _, line := range append(slices.Clone(calls.vetoed), calls.legal...) {
-			if name, _, _ := strings.Cut(r.full, "|"); !strings.EqualFold(strings.Fields(line)[0], name) {
-				t.Errorf("%s is a call of %s", line, r.full)
+			if name, _, _ := strings.Cut(r.FullName, "|"); !strings.EqualFold(strings.Fields(line)[0], name) {
+				t.Errorf("%s is a call of %s", line, r.FullName)
 			}
 		}
 		for _, line := range calls.vetoed {
@@ -255,7 +261,7 @@ func TestLongValuesOnHold(t *testing.T) {
 	w.expect("OK", "CONTAINER.SET", "c", "TTL", "60")
 	w.expect("OK", "SELECT", "c")
 	w.expect("OK", "DOC.PUT", "c", "d", longDocument())
-	w.expect("OK", "SET", "k", strings.Repeat("x", 2*slowBytes))
+	w.expect("OK", "SET", "k", strings.Repeat("x", 2*engine.SlowBytes))
 	w.expect("OK", "CONTAINER.SET", "c", "HOLD", "case 4711")
 	for _, line := range []string{"DOC.PATCH c d SET /n 5", "DOC.TOUCH c d", "DOC.GETTOUCH c d", "DOC.SETTTL c d 5", "APPEND k x", "SETRANGE k 1 y", "EXPIRE d 5", "RENAME d e"} {
 		w.expect(heldReply, splitCommand(t, line)...)
@@ -292,8 +298,8 @@ func TestHoldArguments(t *testing.T) {
 	}
 }
 
-// TestNothingDiesOnHold: neither by ttl, nor by an end of its own, nor by the container's default, nor by eviction. The
-// end of the hold kills the overdue at once.
+// TestNothingDiesOnHold: neither by ttl, nor by an end of its own, nor by the container's default, nor by
+// eviction. The end of the hold kills the overdue at once.
 func TestNothingDiesOnHold(t *testing.T) {
 	t.Parallel()
 	w := newHeldHarness(t, false)
@@ -335,7 +341,8 @@ func TestNothingDiesOnHold(t *testing.T) {
 	}
 }
 
-// TestHoldsInForesight: PLAN says what the end of a hold kills, MAXKILL guards it, and the history has both ends.
+// TestHoldsInForesight: PLAN says what the end of a hold kills, MAXKILL guards it, and the history has both
+// ends.
 func TestHoldsInForesight(t *testing.T) {
 	t.Parallel()
 	w := newHeldHarness(t, false)
@@ -404,7 +411,8 @@ func TestHoldsAndUndo(t *testing.T) {
 	w.expect("(integer) 1", "DEL", "k")
 }
 
-// TestEvictionSparesWhatIsOnHold: at the memory limit other containers lose items, and without any the write is refused.
+// TestEvictionSparesWhatIsOnHold: at the memory limit other containers lose items, and without any the write
+// is refused.
 func TestEvictionSparesWhatIsOnHold(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []eviction.Policy{eviction.AllKeysLRU, eviction.AllKeysLFU, eviction.AllKeysRandom, eviction.VolatileLRU, eviction.VolatileLFU, eviction.VolatileRandom, eviction.VolatileTTL} {

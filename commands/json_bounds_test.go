@@ -2,14 +2,17 @@ package commands
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
+	"mayfly/commands/engine"
+	"mayfly/commands/jsons"
 	"mayfly/test/drill"
 )
 
-// Paths, edits and replies of JSON.* end with an error where nesting, repetition or patterns multiply the work. Each of them
-// would take minutes or gigabytes.
+// Paths, edits and replies of JSON.* end with an error where nesting, repetition or patterns multiply the
+// work. Each of them would take minutes or gigabytes.
 func TestJSONIsBounded(t *testing.T) {
 	t.Parallel()
 	drill.Slow(t) // its documents are large
@@ -35,7 +38,7 @@ func TestJSONIsBounded(t *testing.T) {
 	)
 	triplets := []string{"JSON.MSET"}
 	for range 1000 {
-		triplets = append(triplets, "ints", "$[0]", "1")
+		triplets = append(triplets, "ints", "$[:1]", "1")
 	}
 	for _, tt := range []struct {
 		want string
@@ -63,7 +66,7 @@ func TestJSONIsBounded(t *testing.T) {
 		{"the triplets of JSON.MSET walk more than", triplets},
 	} {
 		r := w.do(1, tt.args...)
-		if r.Kind != KindError || !strings.Contains(r.Str, tt.want) {
+		if r.Kind != engine.KindError || !strings.Contains(r.Str, tt.want) {
 			t.Errorf("%.60q: got %.100s, want %s", tt.args, notation(r), tt.want)
 		}
 	}
@@ -84,12 +87,13 @@ func TestJSONSetOfNestedMatches(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
 	w.expect("OK", "JSON.SET", "k", "$", strings.Repeat(`{"a":`, 100)+"1"+strings.Repeat("}", 100))
-	long := `"` + strings.Repeat("x", 10<<20) + `"`
+	long := `"` + strings.Repeat("x", 1<<20) + `"`
 	w.expect("OK", "JSON.SET", "k", "$..a", long)
-	w.expect("(integer) 10485760", "JSON.STRLEN", "k", ".a")
+	w.expect("(integer) 1048576", "JSON.STRLEN", "k", ".a")
 }
 
-// Every command judges its arguments before it looks for the document, and has RedisJSON's word for a plain key.
+// Every command judges its arguments before it looks for the document, and has RedisJSON's word for a plain
+// key.
 func TestJSONOfPlainKeys(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
@@ -115,13 +119,14 @@ func TestJSONOfPlainKeys(t *testing.T) {
 }
 
 func jsonCommandNames() (names []string) {
-	for i := range jsonCommands {
-		names = append(names, jsonCommands[i].Name)
+	for i := range jsons.JSONCommands {
+		names = append(names, jsons.JSONCommands[i].Name)
 	}
 	return names
 }
 
-// TestJSONOfDeepResults nests a document too deep by each kind of write, with values that are legal themselves.
+// TestJSONOfDeepResults nests a document too deep by each kind of write, with values that are legal
+// themselves.
 func TestJSONOfDeepResults(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
@@ -135,4 +140,20 @@ func TestJSONOfDeepResults(t *testing.T) {
 		w.expectError("ERR recursion limit exceeded: document nested deeper than 128 levels at byte", args...)
 	}
 	w.expect(`"{\"a\":[],\"o\":{}}"`, "JSON.GET", "doc")
+}
+
+// The end of a long document is written into it without locks.
+func TestJSONSetLongWithEnd(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	long := `{"s":"` + strings.Repeat("x", engine.SlowBytes) + `"}`
+	for _, tt := range []struct{ option, at, ttl string }{{"EX", "5", "5"}, {"PXAT", strconv.Itoa(testStart + 2500), "3"}, {"KEEPTTL", "", "3"}} {
+		args := []string{"JSON.SET", "k", "$", long, tt.option, tt.at}
+		if tt.at == "" {
+			args = args[:5]
+		}
+		w.expect("OK", args...)
+		w.expect("(integer) "+tt.ttl, "TTL", "k")
+		w.expect(strconv.Quote(strings.TrimSuffix(long, "}")+`,"ttl":`+tt.ttl+"}"), "GET", "k")
+	}
 }

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// Within an object of the patch null removes a member. The patch itself replaces what is no object, also if it is null, and a
-// new member gets it as it is: RFC 7396 for each match of the path, as RedisJSON applies it.
+// Within an object of the patch null removes a member. The patch itself replaces what is no object, also if
+// it is null, and a new member gets it as it is: RFC 7396 for each match of the path, as RedisJSON applies
+// it.
 func TestJSONMergeNull(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ path, patch, want string }{

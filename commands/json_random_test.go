@@ -9,15 +9,17 @@ import (
 	"strings"
 	"testing"
 
-	"mayfly/commands/jsonedit"
+	"mayfly/commands/engine"
+	"mayfly/commands/jsons"
+	"mayfly/json/jsonedit"
 	"mayfly/test/drill"
 )
 
-// TestRandomJSON runs random JSON.* commands with random paths on random documents, and compares each reply and the document
-// after it with those of a model, which edits decoded values.
+// TestRandomJSON runs random JSON.* commands with random paths on random documents, and compares each reply
+// and the document after it with those of a model, which edits decoded values.
 func TestRandomJSON(t *testing.T) {
 	t.Parallel()
-	runs := drill.Pick(2000, 10_000, 1_000_000)
+	runs := drill.Pick(2000, 4000, 1_000_000)
 	w := newHarness(t)
 	m := &jsonModel{rand: drill.Rand(t), docs: map[string]*jsonNode{}}
 	used := map[string]int{}
@@ -31,7 +33,7 @@ func TestRandomJSON(t *testing.T) {
 		for _, key := range jsonKeys {
 			want := "(nil)"
 			if d := m.docs[key]; d != nil {
-				want = notation(Bulk(d.String()))
+				want = notation(engine.Bulk(d.String()))
 			}
 			if got := notation(w.do(1, "JSON.GET", key)); got != want {
 				t.Fatalf("%q on %s: %s is now\n%s\nwant\n%s", args, before, key, got, want)
@@ -284,7 +286,8 @@ func (m *jsonModel) pathStep() (s jsonStep) {
 
 const anyError = "(error)"
 
-// step makes a command. It returns its arguments and reply, as [notation] or an error with words that it holds.
+// step makes a command. It returns its arguments and reply, as [notation] or an error with words that it
+// holds.
 func (m *jsonModel) step() (args []string, want string) {
 	m.before = fmt.Sprint(m.docs)
 	key := m.pick(jsonKeys...)
@@ -294,9 +297,9 @@ func (m *jsonModel) step() (args []string, want string) {
 		m.docs[key] = v
 		return []string{"JSON.SET", key, m.pick("$", "."), v.String()}, "OK"
 	}
-	name := jsonCommandNames()[m.rand.IntN(len(jsonCommands))]
+	name := jsonCommandNames()[m.rand.IntN(len(jsons.JSONCommands))]
 	args = []string{strings.ToUpper(name), key, p.text}
-	var r Reply
+	var r engine.Reply
 	var err string
 	switch name {
 	case "json.get":
@@ -304,42 +307,42 @@ func (m *jsonModel) step() (args []string, want string) {
 	case "json.mget":
 		args = []string{"JSON.MGET", key, "none", key, p.text}
 		if r, err = m.get(doc, p); err != "" {
-			r, err = Null, ""
+			r, err = engine.Null, ""
 		}
-		r = Array(r, Null, r)
+		r = engine.Array(r, engine.Null, r)
 	case "json.type":
-		r, err = ask(doc, p, Null, func(n *jsonNode) (Reply, string) { return Bulk(n.typeName()), "" })
+		r, err = ask(doc, p, engine.Null, func(n *jsonNode) (engine.Reply, string) { return engine.Bulk(n.typeName()), "" })
 	case "json.strlen":
-		r, err = ask(doc, p, Fail(Error("does not exist")), func(n *jsonNode) (Reply, string) {
-			return Count(len(n.scalar) - 2), unless(n.kind == '"', "expected string but found "+n.typeName())
+		r, err = ask(doc, p, engine.Fail(engine.Error("does not exist")), func(n *jsonNode) (engine.Reply, string) {
+			return engine.Count(len(n.scalar) - 2), unless(n.kind == '"', "expected string but found "+n.typeName())
 		})
 	case "json.arrlen":
-		r, err = ask(doc, p, Fail(Error("does not exist")), func(n *jsonNode) (Reply, string) {
-			return Count(len(n.elems)), unless(n.kind == '[', "not an array")
+		r, err = ask(doc, p, engine.Fail(engine.Error("does not exist")), func(n *jsonNode) (engine.Reply, string) {
+			return engine.Count(len(n.elems)), unless(n.kind == '[', "not an array")
 		})
 	case "json.objlen":
-		r, err = ask(doc, p, Null, func(n *jsonNode) (Reply, string) {
-			return Count(len(n.elems)), unless(n.kind == '{', "expected object but found "+n.typeName())
+		r, err = ask(doc, p, engine.Null, func(n *jsonNode) (engine.Reply, string) {
+			return engine.Count(len(n.elems)), unless(n.kind == '{', "expected object but found "+n.typeName())
 		})
 	case "json.objkeys":
-		r, err = ask(doc, p, Null, func(n *jsonNode) (Reply, string) {
-			return Bulks(n.names...), unless(n.kind == '{', "not an object")
+		r, err = ask(doc, p, engine.Null, func(n *jsonNode) (engine.Reply, string) {
+			return engine.Bulks(n.names...), unless(n.kind == '{', "not an object")
 		})
 	case "json.arrindex":
 		v := m.value(1)
 		args = append(args, v.String())
-		r, err = ask(doc, p, Fail(Error("does not exist")), func(n *jsonNode) (Reply, string) {
+		r, err = ask(doc, p, engine.Fail(engine.Error("does not exist")), func(n *jsonNode) (engine.Reply, string) {
 			i := slices.IndexFunc(n.elems, func(e *jsonNode) bool { return e.equals(v) })
-			return Count(i), unless(n.kind == '[', "expected array but found "+n.typeName())
+			return engine.Count(i), unless(n.kind == '[', "expected array but found "+n.typeName())
 		})
 	case "json.resp":
-		r, err = ask(doc, p, Fail(Error("does not exist")), func(n *jsonNode) (Reply, string) { return n.resp(), "" })
+		r, err = ask(doc, p, engine.Fail(engine.Error("does not exist")), func(n *jsonNode) (engine.Reply, string) { return n.resp(), "" })
 	case "json.debug":
 		if len(p.steps) == 0 {
 			return []string{"JSON.DEBUG", "MEMORY", "none", "."}, "(integer) 0"
 		}
 		args = []string{"JSON.DEBUG", "MEMORY", key, p.text}
-		r, err = ask(doc, p, Fail(Error("does not exist")), func(n *jsonNode) (Reply, string) { return Count(len(n.String())), "" })
+		r, err = ask(doc, p, engine.Fail(engine.Error("does not exist")), func(n *jsonNode) (engine.Reply, string) { return engine.Count(len(n.String())), "" })
 	case "json.set":
 		v, option := m.value(2), m.pick("", "", "NX", "XX")
 		if args = append(args, v.String()); option != "" {
@@ -351,7 +354,7 @@ func (m *jsonModel) step() (args []string, want string) {
 		args = append(args, v.String(), "l", "$", u.String())
 		saved := doc.clone()
 		if _, err = m.set(key, p, v, ""); err == "" {
-			m.docs["l"], r = u, OK
+			m.docs["l"], r = u, engine.OK
 		} else {
 			m.docs[key] = saved
 		}
@@ -374,28 +377,28 @@ func (m *jsonModel) step() (args []string, want string) {
 			}
 			cleared++
 		}
-		r = Count(cleared)
+		r = engine.Count(cleared)
 	case "json.toggle":
-		r, err = m.change(key, p, "not a bool", false, func(n *jsonNode) (Reply, bool, string) {
+		r, err = m.change(key, p, "not a bool", false, func(n *jsonNode) (engine.Reply, bool, string) {
 			if n.kind != 't' {
-				return Null, false, ""
+				return engine.Null, false, ""
 			}
 			n.scalar = map[string]string{"true": "false", "false": "true"}[n.scalar]
 			if p.legacy {
-				return Bulk(n.scalar), true, ""
+				return engine.Bulk(n.scalar), true, ""
 			}
-			return Flag(n.scalar == "true"), true, ""
+			return engine.Flag(n.scalar == "true"), true, ""
 		})
 	case "json.numincrby", "json.nummultby":
 		by := m.pick("1", "-2", "3", "0.5", "1e2")
 		args = append(args, by)
-		r, err = m.change(key, p, "does not contains a number", false, func(n *jsonNode) (Reply, bool, string) {
+		r, err = m.change(key, p, "does not contains a number", false, func(n *jsonNode) (engine.Reply, bool, string) {
 			if n.kind != '0' {
-				return Bulk("null"), false, ""
+				return engine.Bulk("null"), false, ""
 			}
 			text, ok := calculated(name, n.scalar, by)
 			n.scalar = text
-			return Bulk(text), true, unless(ok, "out of range")
+			return engine.Bulk(text), true, unless(ok, "out of range")
 		})
 		if err == "" && !p.legacy {
 			var texts []string
@@ -407,50 +410,50 @@ func (m *jsonModel) step() (args []string, want string) {
 					texts[i] = "null"
 				}
 			}
-			r = Bulk("[" + strings.Join(texts, ",") + "]")
+			r = engine.Bulk("[" + strings.Join(texts, ",") + "]")
 		}
 	case "json.strappend":
 		args = append(args, `"é`+`"`)
-		r, err = m.change(key, p, "not a string", false, func(n *jsonNode) (Reply, bool, string) {
+		r, err = m.change(key, p, "not a string", false, func(n *jsonNode) (engine.Reply, bool, string) {
 			if n.kind != '"' {
-				return Null, false, ""
+				return engine.Null, false, ""
 			}
 			n.scalar = n.scalar[:len(n.scalar)-1] + `é"`
-			return Count(len(n.scalar) - 2), true, ""
+			return engine.Count(len(n.scalar) - 2), true, ""
 		})
 	case "json.arrappend":
 		v, u := m.value(1), m.value(1)
 		args = append(args, v.String(), u.String())
-		r, err = m.change(key, p, "not an array", false, func(n *jsonNode) (Reply, bool, string) {
+		r, err = m.change(key, p, "not an array", false, func(n *jsonNode) (engine.Reply, bool, string) {
 			if n.kind != '[' {
-				return Null, false, ""
+				return engine.Null, false, ""
 			}
 			n.elems = append(n.elems, v.clone(), u.clone())
-			return Count(len(n.elems)), true, ""
+			return engine.Count(len(n.elems)), true, ""
 		})
 	case "json.arrinsert":
 		v, at := m.value(1), m.rand.IntN(5)-2
 		args = append(args, strconv.Itoa(at), v.String())
-		r, err = m.change(key, p, "not an array", true, func(n *jsonNode) (Reply, bool, string) {
+		r, err = m.change(key, p, "not an array", true, func(n *jsonNode) (engine.Reply, bool, string) {
 			if n.kind != '[' {
-				return Null, false, ""
+				return engine.Null, false, ""
 			}
 			i := at
 			if i < 0 {
 				i += len(n.elems)
 			}
 			if i < 0 || i > len(n.elems) {
-				return Null, false, "out of bounds"
+				return engine.Null, false, "out of bounds"
 			}
 			n.elems = slices.Insert(n.elems, i, v.clone())
-			return Count(len(n.elems)), true, ""
+			return engine.Count(len(n.elems)), true, ""
 		})
 	case "json.arrpop":
 		at := m.rand.IntN(7) - 3
 		args = append(args, strconv.Itoa(at))
-		r, err = m.change(key, p, "not an array", true, func(n *jsonNode) (Reply, bool, string) {
+		r, err = m.change(key, p, "not an array", true, func(n *jsonNode) (engine.Reply, bool, string) {
 			if n.kind != '[' || len(n.elems) == 0 {
-				return Null, n.kind == '[', ""
+				return engine.Null, n.kind == '[', ""
 			}
 			i := at
 			if i < 0 {
@@ -459,14 +462,14 @@ func (m *jsonModel) step() (args []string, want string) {
 			i = min(i, len(n.elems)-1)
 			popped := n.elems[i].String()
 			n.elems = slices.Delete(slices.Clone(n.elems), i, i+1)
-			return Bulk(popped), true, ""
+			return engine.Bulk(popped), true, ""
 		})
 	case "json.arrtrim":
 		start, stop := m.rand.IntN(5)-2, m.rand.IntN(6)-2
 		args = append(args, strconv.Itoa(start), strconv.Itoa(stop))
-		r, err = m.change(key, p, "not an array", true, func(n *jsonNode) (Reply, bool, string) {
+		r, err = m.change(key, p, "not an array", true, func(n *jsonNode) (engine.Reply, bool, string) {
 			if n.kind != '[' {
-				return Null, false, ""
+				return engine.Null, false, ""
 			}
 			from, to := start, stop
 			if from < 0 {
@@ -480,7 +483,7 @@ func (m *jsonModel) step() (args []string, want string) {
 			} else {
 				n.elems = slices.Clone(n.elems[from : to+1])
 			}
-			return Count(len(n.elems)), true, ""
+			return engine.Count(len(n.elems)), true, ""
 		})
 	}
 	if err != "" {
@@ -513,62 +516,62 @@ func (n *jsonNode) equals(o *jsonNode) bool {
 	return n.scalar == o.scalar && slices.EqualFunc(n.elems, o.elems, (*jsonNode).equals)
 }
 
-func (n *jsonNode) resp() Reply {
+func (n *jsonNode) resp() engine.Reply {
 	switch n.kind {
 	case '{', '[':
-		elems := []Reply{Status(string(n.kind))}
+		elems := []engine.Reply{engine.Status(string(n.kind))}
 		for i, e := range n.elems {
 			if n.kind == '{' {
-				elems = append(elems, Bulk(n.names[i]))
+				elems = append(elems, engine.Bulk(n.names[i]))
 			}
 			elems = append(elems, e.resp())
 		}
-		return Array(elems...)
+		return engine.Array(elems...)
 	case '"':
-		return Bulk(n.scalar[1 : len(n.scalar)-1])
+		return engine.Bulk(n.scalar[1 : len(n.scalar)-1])
 	case 't':
-		return Status(n.scalar)
+		return engine.Status(n.scalar)
 	case 'n':
-		return Null
+		return engine.Null
 	}
 	if i, err := strconv.ParseInt(n.scalar, 10, 64); err == nil {
-		return Integer(i)
+		return engine.Integer(i)
 	}
 	f, _ := strconv.ParseFloat(n.scalar, 64)
-	return Double(f)
+	return engine.Double(f)
 }
 
-func (m *jsonModel) get(doc *jsonNode, p *jsonWay) (Reply, string) {
+func (m *jsonModel) get(doc *jsonNode, p *jsonWay) (engine.Reply, string) {
 	found := p.find(doc)
 	if p.legacy {
 		if len(found) == 0 {
-			return Null, "does not exist"
+			return engine.Null, "does not exist"
 		}
-		return Bulk(found[0].String()), ""
+		return engine.Bulk(found[0].String()), ""
 	}
-	return Bulk((&jsonNode{kind: '[', elems: found}).String()), ""
+	return engine.Bulk((&jsonNode{kind: '[', elems: found}).String()), ""
 }
 
 // ask is what a command tells of the values at a path: of a legacy one of the first, else of all.
-func ask(doc *jsonNode, p *jsonWay, none Reply, tell func(*jsonNode) (Reply, string)) (Reply, string) {
+func ask(doc *jsonNode, p *jsonWay, none engine.Reply, tell func(*jsonNode) (engine.Reply, string)) (engine.Reply, string) {
 	found := p.find(doc)
 	if p.legacy {
 		switch {
 		case len(found) > 0:
 			return tell(found[0])
-		case none.Kind == KindError:
-			return Null, none.Str[len("ERR "):]
+		case none.Kind == engine.KindError:
+			return engine.Null, none.Str[len("ERR "):]
 		}
 		return none, ""
 	}
-	elems := make([]Reply, len(found))
+	elems := make([]engine.Reply, len(found))
 	for i, n := range found {
 		r, err := tell(n)
 		if elems[i] = r; err != "" {
-			elems[i] = Null
+			elems[i] = engine.Null
 		}
 	}
-	return Array(elems...), ""
+	return engine.Array(elems...), ""
 }
 
 // inner returns values with those within others before them.
@@ -579,27 +582,27 @@ func inner(doc *jsonNode, values []*jsonNode) []*jsonNode {
 }
 
 // change is a command that changes the values at a path. An error changes nothing.
-func (m *jsonModel) change(key string, p *jsonWay, kind string, moves bool, apply func(*jsonNode) (Reply, bool, string)) (Reply, string) {
+func (m *jsonModel) change(key string, p *jsonWay, kind string, moves bool, apply func(*jsonNode) (engine.Reply, bool, string)) (engine.Reply, string) {
 	doc := m.docs[key]
 	saved := doc.clone()
 	found := p.find(doc)
 	places := (&jsonNode{elems: []*jsonNode{doc}}).clone() // to find the outermost afterwards
 	path := map[*jsonNode]*jsonNode{}                      // of the values to those in places
 	doc.pair(places.elems[0], path)
-	elems, changed := make([]Reply, len(found)), make([]bool, len(found))
+	elems, changed := make([]engine.Reply, len(found)), make([]bool, len(found))
 	for _, n := range inner(doc, found) {
 		i := slices.Index(found, n)
 		r, ok, err := apply(n)
 		if err != "" {
 			m.docs[key] = saved
-			return Null, err
+			return engine.Null, err
 		}
 		if elems[i], changed[i] = r, ok; !ok {
-			elems[i] = Null
+			elems[i] = engine.Null
 		}
 	}
 	if !p.legacy {
-		return Array(elems...), ""
+		return engine.Array(elems...), ""
 	}
 	answer := -1
 	for i := range found {
@@ -608,7 +611,7 @@ func (m *jsonModel) change(key string, p *jsonWay, kind string, moves bool, appl
 		}
 	}
 	if answer < 0 {
-		return Null, kind
+		return engine.Null, kind
 	}
 	if moves {
 		at := places.elems[0]
@@ -644,49 +647,49 @@ func (n *jsonNode) pair(other *jsonNode, pairs map[*jsonNode]*jsonNode) {
 	}
 }
 
-func (m *jsonModel) set(key string, p *jsonWay, v *jsonNode, option string) (Reply, string) {
+func (m *jsonModel) set(key string, p *jsonWay, v *jsonNode, option string) (engine.Reply, string) {
 	doc := m.docs[key]
 	if len(p.steps) == 0 {
 		if option == "NX" {
-			return Null, ""
+			return engine.Null, ""
 		}
 		m.docs[key] = v
-		return OK, ""
+		return engine.OK, ""
 	}
 	if found := p.find(doc); option != "NX" && len(found) > 0 {
 		for _, n := range inner(doc, found) {
 			*n = *v.clone()
 		}
-		return OK, ""
+		return engine.OK, ""
 	}
 	if option == "XX" {
-		return Null, ""
+		return engine.Null, ""
 	}
 	return m.add(doc, p, v)
 }
 
 // add adds the member that the last step of a path names.
-func (m *jsonModel) add(doc *jsonNode, p *jsonWay, v *jsonNode) (Reply, string) {
+func (m *jsonModel) add(doc *jsonNode, p *jsonWay, v *jsonNode) (engine.Reply, string) {
 	if !p.static() {
-		return Null, "wrong static path"
+		return engine.Null, "wrong static path"
 	}
 	last := p.steps[len(p.steps)-1]
 	if last.index {
 		if len(p.find(doc)) > 0 {
-			return Null, ""
+			return engine.Null, ""
 		}
-		return Null, "array index out of range"
+		return engine.Null, "array index out of range"
 	}
 	parents := (&jsonWay{steps: p.steps[:len(p.steps)-1]}).find(doc)
 	if len(parents) == 0 || parents[0].kind != '{' || parents[0].member(last.name) != nil {
-		return Null, ""
+		return engine.Null, ""
 	}
 	parents[0].names = append(parents[0].names, last.name)
 	parents[0].elems = append(parents[0].elems, v.clone())
-	return OK, ""
+	return engine.OK, ""
 }
 
-func (m *jsonModel) merge(key string, p *jsonWay, patch *jsonNode) (Reply, string) {
+func (m *jsonModel) merge(key string, p *jsonWay, patch *jsonNode) (engine.Reply, string) {
 	doc := m.docs[key]
 	found := p.find(doc)
 	if len(found) == 0 {
@@ -695,7 +698,7 @@ func (m *jsonModel) merge(key string, p *jsonWay, patch *jsonNode) (Reply, strin
 	for _, n := range inner(doc, found) {
 		*n = *merged(n, patch)
 	}
-	return OK, ""
+	return engine.OK, ""
 }
 
 // merged is RFC 7396.
@@ -722,11 +725,11 @@ func merged(n, patch *jsonNode) *jsonNode {
 	return out
 }
 
-func (m *jsonModel) del(key string, p *jsonWay) Reply {
+func (m *jsonModel) del(key string, p *jsonWay) engine.Reply {
 	doc := m.docs[key]
 	if len(p.steps) == 0 {
 		delete(m.docs, key)
-		return Integer(1)
+		return engine.Integer(1)
 	}
 	found := p.find(doc)
 	count := 0
@@ -750,7 +753,7 @@ func (m *jsonModel) del(key string, p *jsonWay) Reply {
 	if count > 0 && len(doc.elems) == 0 {
 		delete(m.docs, key)
 	}
-	return Count(count)
+	return engine.Count(count)
 }
 
 // calculated is a sum or product: exact for two integers, else a double. ok is false if it is out of range.

@@ -3,6 +3,8 @@ package commands
 import (
 	"strings"
 	"testing"
+
+	"mayfly/commands/engine"
 )
 
 // TestJSONSurplusArguments: no JSON.* command does its work on fewer arguments than it was given.
@@ -18,13 +20,13 @@ func TestJSONSurplusArguments(t *testing.T) {
 		"JSON.STRLEN k $.s", "JSON.TOGGLE k $.b.c", "JSON.TYPE k $.a",
 	} {
 		r := w.do(1, append(strings.Fields(line), "$.n")...)
-		if r.Kind != KindError || !strings.Contains(r.Str, "wrong number of arguments") && r.Str != "ERR syntax error" {
+		if r.Kind != engine.KindError || !strings.Contains(r.Str, "wrong number of arguments") && r.Str != "ERR syntax error" {
 			t.Errorf("%s $.n: %+v", line, r)
 		}
 		if r := w.do(1, "JSON.GET", "k"); r.Str != doc {
 			t.Fatalf("%s $.n left %s", line, r.Str)
 		}
-		if r := w.do(1, strings.Fields(line)...); r.Kind == KindError {
+		if r := w.do(1, strings.Fields(line)...); r.Kind == engine.KindError {
 			t.Errorf("%s: %+v", line, r)
 		}
 		w.expect("OK", "JSON.SET", "k", "$", doc)

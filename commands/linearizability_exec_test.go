@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"mayfly/commands/engine"
 	"mayfly/test/drill"
 
 	"github.com/anishathalye/porcupine"
@@ -65,8 +66,8 @@ func (d txn) run(values *[len(registers)]int64, replies *[]string) any {
 }
 
 // perform runs a transaction on a session and returns its output.
-func (d txn) perform(w *harness, s *Session) string {
-	do := func(args ...string) Reply { return w.engine.Execute(s, args).Reply }
+func (d txn) perform(w *harness, s *engine.Session) string {
+	do := func(args ...string) engine.Reply { return w.engine.Execute(s, args).Reply }
 	read := ""
 	if d.watch {
 		do("WATCH", registers[d.steps[0].register])
@@ -81,7 +82,7 @@ func (d txn) perform(w *harness, s *Session) string {
 		}
 	}
 	reply := do("EXEC")
-	if reply.Kind == KindNullArray {
+	if reply.Kind == engine.KindNullArray {
 		return "(nil)"
 	}
 	if d.watch {
@@ -89,7 +90,7 @@ func (d txn) perform(w *harness, s *Session) string {
 	}
 	var replies []string
 	for _, e := range reply.Elems {
-		if e.Kind == KindInteger {
+		if e.Kind == engine.KindInteger {
 			e.Str = strconv.FormatInt(e.Int, 10)
 		}
 		replies = append(replies, e.Str)
@@ -130,7 +131,7 @@ func TestLinearizableTransactions(t *testing.T) {
 	t.Parallel()
 	failed := 0
 	first := drill.Seed(t)
-	for seed := range drill.Pick[uint64](2, 8, 400) {
+	for seed := range drill.Pick[uint64](2, 4, 400) {
 		seed += first
 		history := recordTxns(newHarness(t), seed, 4, 60)
 		for _, op := range history {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"mayfly/commands/engine"
 	"mayfly/expiry"
 	"mayfly/test/drill"
 
@@ -199,7 +200,7 @@ func randomAction(r *rand.Rand, value *atomic.Int64) action {
 func record(w *harness, seed uint64, clients, steps int) []porcupine.Operation {
 	var tick, value atomic.Int64 // tick orders calls and returns
 	histories := make([][]porcupine.Operation, clients)
-	sessions := make([]*Session, clients)
+	sessions := make([]*engine.Session, clients)
 	for i := range sessions {
 		sessions[i] = w.session(i + 1)
 	}
@@ -231,7 +232,7 @@ func record(w *harness, seed uint64, clients, steps int) []porcupine.Operation {
 func TestLinearizable(t *testing.T) {
 	t.Parallel()
 	first := drill.Seed(t)
-	for seed := range drill.Pick[uint64](2, 10, 400) {
+	for seed := range drill.Pick[uint64](2, 5, 400) {
 		seed += first
 		w := newHarness(t)
 		w.do(1, "CONTAINER.SET", "c", "TTL", "-1")

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"mayfly/commands/admin"
+	"mayfly/commands/engine"
 	"mayfly/keyspace"
 )
 
@@ -13,29 +15,29 @@ func TestLoadingFields(t *testing.T) {
 	var tx keyspace.Tx
 	tx.BeginDetached(testStart + 30_000)
 	defer tx.Close()
-	fields := func(loading func() LoadProgress) []InfoField {
-		x := &Context{Tx: &tx, Engine: &Engine{Loading: loading}}
-		r := &infoReport{x: x, host: ServerInfo{StartedAt: testStart}}
-		r.persistenceSection()
-		return r.fields
+	fields := func(loading func() engine.LoadProgress) []admin.InfoField {
+		x := &engine.Context{Tx: &tx, Engine: &engine.Engine{Loading: loading}}
+		r := &admin.InfoReport{X: x, Host: engine.ServerInfo{StartedAt: testStart}}
+		admin.PersistenceSection(r)
+		return r.Fields
 	}
-	progress := func(loaded, total int64) func() LoadProgress {
-		return func() LoadProgress { return LoadProgress{Loaded: loaded, Total: total} }
+	progress := func(loaded, total int64) func() engine.LoadProgress {
+		return func() engine.LoadProgress { return engine.LoadProgress{Loaded: loaded, Total: total} }
 	}
-	loading := InfoField{"loading", int64(1)}
+	loading := admin.InfoField{Name: "loading", Value: int64(1)}
 	for name, tt := range map[string]struct {
-		loading func() LoadProgress
-		want    []InfoField
+		loading func() engine.LoadProgress
+		want    []admin.InfoField
 	}{
-		"not known": {nil, []InfoField{loading}},
-		"all":       {progress(100, 100), []InfoField{loading}},
-		"a quarter": {progress(249_999, 1_000_000), []InfoField{
-			loading, {"loading_start_time", int64(testStart / 1000)}, {"loading_total_bytes", int64(1_000_000)},
-			{"loading_loaded_bytes", int64(249_999)}, {"loading_loaded_perc", "25.00"}, {"loading_eta_seconds", int64(90)},
+		"not known": {nil, []admin.InfoField{loading}},
+		"all":       {progress(100, 100), []admin.InfoField{loading}},
+		"a quarter": {progress(249_999, 1_000_000), []admin.InfoField{
+			loading, {Name: "loading_start_time", Value: int64(testStart / 1000)}, {Name: "loading_total_bytes", Value: int64(1_000_000)},
+			{Name: "loading_loaded_bytes", Value: int64(249_999)}, {Name: "loading_loaded_perc", Value: "25.00"}, {Name: "loading_eta_seconds", Value: int64(90)},
 		}},
-		"nearly all": {progress(999_999, 1_000_000), []InfoField{
-			loading, {"loading_start_time", int64(testStart / 1000)}, {"loading_total_bytes", int64(1_000_000)},
-			{"loading_loaded_bytes", int64(999_999)}, {"loading_loaded_perc", "100.00"}, {"loading_eta_seconds", int64(1)},
+		"nearly all": {progress(999_999, 1_000_000), []admin.InfoField{
+			loading, {Name: "loading_start_time", Value: int64(testStart / 1000)}, {Name: "loading_total_bytes", Value: int64(1_000_000)},
+			{Name: "loading_loaded_bytes", Value: int64(999_999)}, {Name: "loading_loaded_perc", Value: "100.00"}, {Name: "loading_eta_seconds", Value: int64(1)},
 		}},
 	} {
 		if got := fields(tt.loading); !slices.Equal(got, tt.want) {

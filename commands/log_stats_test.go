@@ -6,12 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"mayfly/commands/engine"
 	"mayfly/keyspace/eviction"
 )
 
 const deathsOfCarts = "__keyevent@carts__:expired"
 
-// bury puts documents with equally long ids into a container with a default of 10 s, has them die, and logs the deaths.
+// bury puts documents with equally long ids into a container with a default of 10 s, has them die, and logs
+// the deaths.
 func (w *harness) bury(container, prefix string, n int) {
 	w.t.Helper()
 	for i := range n {
@@ -89,8 +91,8 @@ func TestInfoDeaths(t *testing.T) {
 	}
 }
 
-// TestMaxMemoryBesideLog fills the memory while a log holds entries. Under volatile-ttl entries go, under the other
-// policies they stay: noeviction refuses writes.
+// TestMaxMemoryBesideLog fills the memory while a log holds entries. Under volatile-ttl entries go, under the
+// other policies they stay: noeviction refuses writes.
 func TestMaxMemoryBesideLog(t *testing.T) {
 	t.Parallel()
 	const deaths = 300
@@ -104,7 +106,7 @@ func TestMaxMemoryBesideLog(t *testing.T) {
 			w.limit(w.engine.Keyspace().Used()+20_000, policy)
 			refused := 0
 			for i := range 400 {
-				if w.do(1, "DOC.PUT", "orders", fmt.Sprintf("id-%04d", i), itemBody).Kind == KindError {
+				if w.do(1, "DOC.PUT", "orders", fmt.Sprintf("id-%04d", i), itemBody).Kind == engine.KindError {
 					refused++
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"mayfly/commands/engine"
 	"mayfly/keyspace"
 	"mayfly/keyspace/eviction"
 )
@@ -95,7 +96,8 @@ func TestMaxMemoryRefusesWritesUntilThereIsRoom(t *testing.T) {
 	}
 }
 
-// An empty server takes memory, too: its databases. So a limit below that refuses the first write, as in Redis.
+// An empty server takes memory, too: its databases. So a limit below that refuses the first write, as in
+// Redis.
 func TestMaxMemoryOfAnEmptyServer(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
@@ -187,7 +189,7 @@ func TestEvictionIsWaitedFor(t *testing.T) {
 	w.expect("OK", "SET", "dying", "v", "EX", "100")
 	w.lower(1, eviction.VolatileTTL)
 	out := w.engine.Execute(w.session(1), []string{"SET", "k", "v"})
-	if out.Reply.Kind != KindError {
+	if out.Reply.Kind != engine.KindError {
 		t.Fatal(notation(out.Reply))
 	}
 	if out.LSN == 0 {
@@ -208,10 +210,10 @@ func TestALoweredLimitIsReachedStepByStep(t *testing.T) {
 	full := w.engine.Keyspace().Used()
 	w.lower(full/2, eviction.VolatileTTL)
 	w.expect("OK", "SET", "a", "v")
-	if used := w.engine.Keyspace().Used(); used > full-evictAtMost/2 || used < full-2*evictAtMost {
+	if used := w.engine.Keyspace().Used(); used > full-engine.EvictAtMost/2 || used < full-2*engine.EvictAtMost {
 		t.Errorf("the first command evicted from %d to %d bytes", full, used)
 	}
-	for i := 0; w.engine.Keyspace().Used() > full/2+evictAtMost/2; i++ {
+	for i := 0; w.engine.Keyspace().Used() > full/2+engine.EvictAtMost/2; i++ {
 		if i > 100 {
 			t.Fatalf("%d bytes are still used, the limit is %d", w.engine.Keyspace().Used(), full/2)
 		}
@@ -251,7 +253,7 @@ func TestManyWriteAtTheLimit(t *testing.T) {
 					{"DOC.PUT", "orders", id, itemBody}, {"MULTI"}, {"SET", id, "v", "EX", "50"}, {"EXEC"}, {"DOC.GET", "orders", id}, {"DEL", id},
 				} {
 					out := w.engine.Execute(s, args)
-					if out.Reply.Kind == KindError {
+					if out.Reply.Kind == engine.KindError {
 						t.Errorf("%q: %s", args, out.Reply.Str)
 					}
 					lsn = max(lsn, out.LSN)
@@ -267,26 +269,6 @@ func TestManyWriteAtTheLimit(t *testing.T) {
 		t.Errorf("%d bytes are used, the limit is %d", used, most)
 	}
 	w.limit(0, eviction.None)
-}
-
-func TestDiagnose(t *testing.T) {
-	t.Parallel()
-	const gb = 1 << 30
-	for _, tt := range []struct {
-		name string
-		m    memoryFigures
-		want string
-	}{
-		{"empty", memoryFigures{}, "Hi Sam, this instance is empty"},
-		{"well", memoryFigures{used: gb, peak: gb, resident: 2 * gb, limit: 2 * gb}, "I can't find any memory issue"},
-		{"near the limit", memoryFigures{used: gb, peak: gb, limit: gb}, "items take 1.00G of the 1.00G of maxmemory"},
-		{"once more", memoryFigures{used: gb, peak: 2 * gb}, "items took 2.00G once"},
-		{"much besides", memoryFigures{used: gb, peak: gb, resident: 4 * gb}, "the process takes 4.00G"},
-	} {
-		if got := memoryDoctor(tt.m); !strings.Contains(got, tt.want) {
-			t.Errorf("%s: %q does not say %q", tt.name, got, tt.want)
-		}
-	}
 }
 
 func TestMemoryStats(t *testing.T) {

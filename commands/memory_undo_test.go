@@ -7,12 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"mayfly/commands/engine"
 	"mayfly/keyspace/eviction"
 	"mayfly/test/drill"
 )
 
-// TestMemoryLimitBesideHoldsAndWindows plays random commands at the memory limit under each policy, with changes that can be
-// taken back and containers on hold. What is on hold stays as it is, the limit is kept, and nothing hangs.
+// TestMemoryLimitBesideHoldsAndWindows plays random commands at the memory limit under each policy, with
+// changes that can be taken back and containers on hold. What is on hold stays as it is, the limit is kept,
+// and nothing hangs.
 func TestMemoryLimitBesideHoldsAndWindows(t *testing.T) {
 	const oom = "OOM command not allowed when used memory > 'maxmemory'."
 	t.Parallel()
@@ -31,7 +33,7 @@ func TestMemoryLimitBesideHoldsAndWindows(t *testing.T) {
 			w.limit(limit, policy)
 			held := map[string]map[string]string{} // by container and id the documents
 			undone, refused, most := 0, 0, int64(0)
-			for step := range drill.Pick(1000, 2000, 100_000) {
+			for step := range drill.Pick(1000, 1000, 100_000) {
 				name, id := names[rng.IntN(len(names))], fmt.Sprint(rng.IntN(400))
 				on := held[name]
 				switch n := rng.IntN(100); {
@@ -69,7 +71,7 @@ func TestMemoryLimitBesideHoldsAndWindows(t *testing.T) {
 				case n == 80 && rng.IntN(4) == 0:
 					w.do(1, "FLUSHALL")
 				case n < 86:
-					if reply := w.do(1, "CONTAINER.UNDO", name); reply.Kind == KindMap {
+					if reply := w.do(1, "CONTAINER.UNDO", name); reply.Kind == engine.KindMap {
 						undone++
 					}
 				case n < 87 && len(held) < 2 && on == nil:
@@ -79,7 +81,7 @@ func TestMemoryLimitBesideHoldsAndWindows(t *testing.T) {
 					on = map[string]string{}
 					held[name] = on
 					for i := range 400 {
-						if r := w.do(1, "DOC.GET", name, fmt.Sprint(i)); r.Kind == KindBulk {
+						if r := w.do(1, "DOC.GET", name, fmt.Sprint(i)); r.Kind == engine.KindBulk {
 							on[fmt.Sprint(i)] = r.Str
 						}
 					}
@@ -111,7 +113,7 @@ func TestMemoryLimitBesideHoldsAndWindows(t *testing.T) {
 			if most > limit+8192 {
 				t.Errorf("%d bytes were used", most)
 			}
-			if evicted := w.engine.memory.evicted.Load(); undone == 0 || refused+int(evicted) == 0 || policy == eviction.None && evicted > 0 {
+			if evicted := w.engine.Memory.Evicted.Load(); undone == 0 || refused+int(evicted) == 0 || policy == eviction.None && evicted > 0 {
 				t.Errorf("%d changes were taken back, %d writes refused, %d items evicted", undone, refused, evicted)
 			}
 		})

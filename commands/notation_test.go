@@ -6,55 +6,58 @@ import (
 	"strconv"
 	"strings"
 
-	"mayfly/commands/redisfmt"
+	"mayfly/commands/engine"
+	"mayfly/redisfmt"
 )
 
 // notation writes a reply as redis-cli shows it on a terminal, without the last line break. It quotes
 // verbatim text, unlike redis-cli, to keep it on one line.
-func notation(r Reply) string { return strings.TrimSuffix(indented(r, ""), "\n") }
+func notation(r engine.Reply) string { return strings.TrimSuffix(indented(r, ""), "\n") }
 
 // indented is notation for a nested reply. prefix precedes all lines but the first. It follows
 // cliFormatReplyTTY of redis-cli 7.0.15, but for the blank that this leaves at the end of a line.
-func indented(r Reply, prefix string) string {
+func indented(r engine.Reply, prefix string) string {
 	switch r.Kind {
-	case KindNone:
+	case engine.KindNone:
 		return ""
-	case KindStatus:
+	case engine.KindStatus:
 		return r.Str + "\n"
-	case KindError:
+	case engine.KindError:
 		return "(error) " + r.Str + "\n"
-	case KindInteger:
+	case engine.KindInteger:
 		return fmt.Sprintf("(integer) %d\n", r.Int)
-	case KindBulk:
+	case engine.KindBulk:
 		return quoted(r.Str) + "\n"
-	case KindElement:
+	case engine.KindElement:
 		return quoted("["+r.Str+"]") + "\n"
-	case KindVerbatim:
+	case engine.KindText:
+		return quoted(r.Text.String()) + "\n"
+	case engine.KindVerbatim:
 		return "(verbatim) " + quoted(r.Str) + "\n"
-	case KindNull, KindNullArray:
+	case engine.KindNull, engine.KindNullArray:
 		return "(nil)\n"
-	case KindDouble:
-		return "(double) " + strconv.FormatFloat(r.Dbl, 'g', 17, 64) + "\n"
-	case KindBool:
+	case engine.KindDouble:
+		return "(double) " + strconv.FormatFloat(r.Float(), 'g', 17, 64) + "\n"
+	case engine.KindBool:
 		return fmt.Sprintf("(%t)\n", r.Int != 0)
-	case KindSeveral, KindProtocol:
+	case engine.KindSeveral, engine.KindProtocol:
 		var out strings.Builder
 		for _, e := range r.Elems {
 			out.WriteString(indented(e, prefix))
 		}
 		return out.String()
 	}
-	shape := map[Kind]struct{ separator, empty string }{
-		KindArray: {")", "(empty array)"},
-		KindMap:   {"#", "(empty hash)"},
-		KindSet:   {"~", "(empty set)"},
-		KindPush:  {">", "(empty push)"},
+	shape := map[engine.Kind]struct{ separator, empty string }{
+		engine.KindArray: {")", "(empty array)"},
+		engine.KindMap:   {"#", "(empty hash)"},
+		engine.KindSet:   {"~", "(empty set)"},
+		engine.KindPush:  {">", "(empty push)"},
 	}[r.Kind]
 	if len(r.Elems) == 0 {
 		return shape.empty + "\n"
 	}
 	step := 1
-	if r.Kind == KindMap {
+	if r.Kind == engine.KindMap {
 		step = 2
 	}
 	width := len(strconv.Itoa(len(r.Elems) / step))
@@ -65,9 +68,9 @@ func indented(r Reply, prefix string) string {
 			out.WriteString(prefix)
 		}
 		fmt.Fprintf(&out, "%*d%s ", width, i/step+1, shape.separator)
-		if r.Kind == KindMap {
+		if r.Kind == engine.KindMap {
 			out.WriteString(strings.TrimSuffix(indented(r.Elems[i], inner), "\n") + " =>")
-			if v := r.Elems[i+1]; len(v.Elems) > 0 && (v.Kind == KindArray || v.Kind == KindMap) {
+			if v := r.Elems[i+1]; len(v.Elems) > 0 && (v.Kind == engine.KindArray || v.Kind == engine.KindMap) {
 				out.WriteString("\n" + inner)
 			} else {
 				out.WriteString(" ")

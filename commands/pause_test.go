@@ -1,18 +1,16 @@
 package commands
 
 import (
-	"math"
 	"strings"
 	"testing"
 	"time"
 
 	"mayfly/keyspace/eviction"
-	"mayfly/test/drill"
 )
 
 // held tells whether a command of a session would have to wait.
 func (w *harness) held(session int, args ...string) bool {
-	return w.engine.pausedUntil(w.session(session), args) != nil
+	return w.engine.PausedUntil(w.session(session), args) != nil
 }
 
 func TestPauseHoldsBack(t *testing.T) {
@@ -120,63 +118,20 @@ func TestPauseWakes(t *testing.T) {
 	w := newHarness(t)
 	for _, waker := range [][]string{{"CLIENT", "PAUSE", "60000"}, {"CLIENT", "UNPAUSE"}} {
 		w.expect("OK", "CLIENT", "PAUSE", "60000", "WRITE")
-		over := w.engine.pausedUntil(w.session(2), []string{"SET", "k", "v"})
+		over := w.engine.PausedUntil(w.session(2), []string{"SET", "k", "v"})
 		if over == nil {
 			t.Fatal("a write is not held back")
 		}
 		w.expect("OK", waker...)
-		if !isClosed(over) {
+		if !isOver(over) {
 			t.Errorf("%q does not wake the client", waker)
 		}
 		if waker[1] == "PAUSE" {
-			w.engine.pause.finish(nil) // it pauses all commands
+			w.engine.Pause.Finish(nil) // it pauses all commands
 		}
 	}
 	if w.held(2, "SET", "k", "v") {
 		t.Error("a write is held back after UNPAUSE")
-	}
-}
-
-func TestPauseEnds(t *testing.T) {
-	drill.Bubble(t, func(t *testing.T) {
-		var p pause
-		p.extend(testStart, 60000, false, func(int64) {})
-		short := p.term.Load()
-		p.extend(testStart, 30000, true, func(int64) {})
-		long := p.term.Load()
-		if !isClosed(short.over) {
-			t.Error("a command that waits for the first does not notice the second")
-		}
-		drill.Pass(time.Minute - 1)
-		if isClosed(long.over) {
-			t.Error("it has ended early")
-		}
-		drill.Pass(1)
-		if !isClosed(long.over) || p.term.Load() != nil {
-			t.Error("it has not ended")
-		}
-	})
-}
-
-func TestPauseForever(t *testing.T) {
-	drill.Bubble(t, func(t *testing.T) {
-		var p pause
-		p.extend(testStart, math.MaxInt64, false, func(int64) {})
-		term := p.term.Load()
-		drill.Pass(100 * 365 * 24 * time.Hour)
-		if isClosed(term.over) {
-			t.Error("it has ended")
-		}
-		p.finish(nil)
-	})
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
 	}
 }
 
@@ -211,7 +166,7 @@ func TestPauseKeepsTheDead(t *testing.T) {
 	if got, events := expired(), w.received(2); got != "0" || len(events) > 0 {
 		t.Errorf("%s keys are expired, %d events came", got, len(events))
 	}
-	w.engine.pause.finish(nil)
+	w.engine.Pause.Finish(nil)
 	w.expect("(nil)", "GET", "read")
 	if got := expired(); got != "1" {
 		t.Errorf("%s keys are expired after a read", got)
@@ -235,7 +190,7 @@ func TestAWriteReplacesADeadItemThatAPauseKeeps(t *testing.T) {
 	w.expect("1) OK\n2) (nil)\n3) OK", "EXEC")
 	w.expect(`"new"`, "GET", "k")
 	w.expect("(integer) 1", "DBSIZE")
-	w.engine.pause.finish(nil)
+	w.engine.Pause.Finish(nil)
 	w.restart()
 	w.expect(`"new"`, "GET", "k")
 }
@@ -274,6 +229,6 @@ func TestPauseHoldsEvictionBack(t *testing.T) {
 	if got := infoFields(t, w.do(1, "INFO", "stats"))["evicted_keys"]; got != "0" {
 		t.Errorf("%s keys are evicted", got)
 	}
-	w.engine.pause.finish(nil)
+	w.engine.Pause.Finish(nil)
 	w.limit(0, eviction.None)
 }

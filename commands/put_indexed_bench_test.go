@@ -5,6 +5,7 @@ import (
 	"syscall"
 	"testing"
 
+	"mayfly/commands/engine"
 	"mayfly/keyspace"
 )
 
@@ -28,7 +29,7 @@ func BenchmarkPutIndexed(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			e := newBenchEngine(b)
-			s, lsn, buf := NewSession(1, "", "", 0), keyspace.LSN(0), []byte(nil)
+			s, lsn, buf := engine.NewSession(1, "", "", 0), keyspace.LSN(0), []byte(nil)
 			put := func(i, version int) {
 				customer, total, token, note := c.changing(i%documents, version)
 				buf = fmt.Appendf(buf[:0], `{"id":%d,"customer":"c-%05d","total":%d.%02d,"token":"t-%022d","note":"`, i%documents, customer%99991, total%900, total%100, token)

@@ -5,19 +5,20 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"mayfly/commands/engine"
 	"mayfly/keyspace"
 )
 
-// BenchmarkQuery measures queries and indexed writes in the engine, without sockets, over 100,000 documents in 16
-// partitions.
+// BenchmarkQuery measures queries and indexed writes in the engine, without sockets, over 100,000 documents
+// in 16 partitions.
 func BenchmarkQuery(b *testing.B) {
 	const n = 100_000
 	document := func(i, status, total, customer int) string {
 		return fmt.Sprintf(`{"id":%d,"status":"s%d","total":%d,"customer":"c-%05d","note":"%0200d"}`, i, status, total, customer, i)
 	}
-	fill := func(b *testing.B, indexes ...string) (*Engine, *Session) {
+	fill := func(b *testing.B, indexes ...string) (*engine.Engine, *engine.Session) {
 		e := newBenchEngine(b)
-		s := NewSession(1, "", "", 0)
+		s := engine.NewSession(1, "", "", 0)
 		lsn := keyspace.LSN(0)
 		do := func(args ...string) { lsn = max(lsn, e.Execute(s, args).LSN) }
 		do("CONTAINER.SET", "q", "TTL", "3600")
@@ -34,12 +35,12 @@ func BenchmarkQuery(b *testing.B) {
 		e.Keyspace().BuildIndexes()
 		return e, s
 	}
-	run := func(b *testing.B, e *Engine, s *Session, args func() []string) {
+	run := func(b *testing.B, e *engine.Engine, s *engine.Session, args func() []string) {
 		lsn := keyspace.LSN(0)
 		b.ReportAllocs()
 		for n := 1; b.Loop(); n++ {
 			out := e.Execute(s, args())
-			if out.Reply.Kind == KindError {
+			if out.Reply.Kind == engine.KindError {
 				b.Fatal(out.Reply.Str)
 			}
 			if lsn = max(lsn, out.LSN); n%16 == 0 {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestQueryCountsAll: a count without WHERE reads no document, and counts what one with WHERE does: no plain keys, none
-// of the dead. Its budget and what it examines are the same.
+// TestQueryCountsAll: a count without WHERE reads no document, and counts what one with WHERE does: no plain
+// keys, none of the dead. Its budget and what it examines are the same.
 func TestQueryCountsAll(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)

@@ -11,14 +11,14 @@ import (
 	"mayfly/test/drill"
 )
 
-// TestQueryEnds: the order of ends selects what a scan does, in order, whatever the default, ends of documents' own,
-// rewritten documents and changed defaults.
+// TestQueryEnds: the order of ends selects what a scan does, in order, whatever the default, ends of
+// documents' own, rewritten documents and changed defaults.
 func TestQueryEnds(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
 	random := drill.Rand(t)
 	w.do(1, "CONTAINER.SET", "c", "TTL", "900")
-	ids := drill.Pick(1000, 2000, 4000)
+	ids := drill.Pick(600, 1000, 4000)
 	put := func(n int) {
 		for range n {
 			id := strconv.Itoa(random.IntN(ids))
@@ -55,7 +55,7 @@ func TestQueryEnds(t *testing.T) {
 		}
 	}
 	put(ids * 3 / 2)
-	for round := range drill.Pick(2, 6, 100) {
+	for round := range drill.Pick(2, 3, 100) {
 		put(random.IntN(400))
 		switch random.IntN(8) {
 		case 0:
@@ -159,8 +159,8 @@ func TestInfoIndexes(t *testing.T) {
 	}
 }
 
-// TestQueryNearest: an index over points gives the nearest documents as a sort of all does, at the poles and at the
-// meridian of 180 degrees too.
+// TestQueryNearest: an index over points gives the nearest documents as a sort of all does, at the poles and
+// at the meridian of 180 degrees too.
 func TestQueryNearest(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
@@ -198,7 +198,7 @@ func TestQueryNearest(t *testing.T) {
 	}
 	w.engine.Keyspace().BuildIndexes()
 	w.clock.Advance(11 * time.Second)
-	queries, few := drill.Pick(15, 40, 1500), 0
+	queries, few := drill.Pick(15, 25, 1500), 0
 	for range queries {
 		lon, lat := point()
 		query := fmt.Sprintf(`SELECT VALUE _id %sORDER BY ST_DISTANCE(at, {"type":"Point","coordinates":[%g,%g]}) %sLIMIT %d`,

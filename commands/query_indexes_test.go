@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"mayfly/commands/engine"
 	"mayfly/test/drill"
 )
 
@@ -100,13 +101,13 @@ func indexedQuery(random *rand.Rand) (text string, ordered bool) {
 	return text, ordered
 }
 
-// TestIndexedQueries: random queries over random documents return the same rows with indexes as without, on pages of
-// any size.
+// TestIndexedQueries: random queries over random documents return the same rows with indexes as without, on
+// pages of any size.
 func TestIndexedQueries(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
 	random := drill.Rand(t)
-	queries := drill.Pick(40, 120, 10_000)
+	queries := drill.Pick(40, 80, 10_000)
 	for _, c := range []string{"plain", "indexed"} {
 		w.do(1, "CONTAINER.SET", c, "TTL", "1000")
 	}
@@ -135,7 +136,7 @@ func TestIndexedQueries(t *testing.T) {
 		}
 		put(3)
 		text, ordered := indexedQuery(random)
-		if r := w.do(1, "DOC.QUERY", "indexed", text, "EXPLAIN"); r.Kind == KindMap && r.Elems[1].Str == "index" {
+		if r := w.do(1, "DOC.QUERY", "indexed", text, "EXPLAIN"); r.Kind == engine.KindMap && r.Elems[1].Str == "index" {
 			used++
 		}
 		want := w.allPages(t, "10000", nil, "plain", text)
@@ -164,8 +165,8 @@ func TestIndexedQueries(t *testing.T) {
 	}
 }
 
-// TestSlicesThatEndWithAPartition: a slice that ends with the last entry of a partition skips nothing of the next one.
-// As a container grows, partitions end at any place of a slice.
+// TestSlicesThatEndWithAPartition: a slice that ends with the last entry of a partition skips nothing of the
+// next one. As a container grows, partitions end at any place of a slice.
 func TestSlicesThatEndWithAPartition(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
@@ -191,8 +192,8 @@ func TestSlicesThatEndWithAPartition(t *testing.T) {
 	}
 }
 
-// TestIndexedPagesBesideWrites: cursors of pages by an index survive writes, deaths and a restart. What stays as it is
-// comes once, in order.
+// TestIndexedPagesBesideWrites: cursors of pages by an index survive writes, deaths and a restart. What stays
+// as it is comes once, in order.
 func TestIndexedPagesBesideWrites(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"SELECT VALUE _id ORDER BY a", "SELECT VALUE _id ORDER BY a DESC", "SELECT VALUE _id WHERE a >= 10 AND a < 40", "SELECT VALUE _id WHERE a IN (3, 4, 5, 70)"} {
@@ -228,8 +229,8 @@ func TestIndexedPagesBesideWrites(t *testing.T) {
 	}
 }
 
-// TestScanPagesBesideWrites: cursors of scans survive restarts, writes, deaths, and tables that grow and shrink. What
-// stays as it is comes once, and nothing twice.
+// TestScanPagesBesideWrites: cursors of scans survive restarts, writes, deaths, and tables that grow and
+// shrink. What stays as it is comes once, and nothing twice.
 func TestScanPagesBesideWrites(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"SELECT VALUE _id", "SELECT VALUE _id WHERE a >= 10 AND a != 20 OFFSET 3", "SELECT VALUE _id WHERE STARTSWITH(_id, 's') LIMIT 900"} {
@@ -295,7 +296,7 @@ func TestScanCursorOfOtherFolder(t *testing.T) {
 			w.do(1, "DOC.PUT", "0", fmt.Sprint(i), "{}")
 		}
 		if cursor != "" {
-			w.expectError(string(errQueryOtherFolder), "DOC.QUERY", "0", "", "CURSOR", cursor)
+			w.expectError(string(engine.ErrQueryOtherFolder), "DOC.QUERY", "0", "", "CURSOR", cursor)
 		}
 		cursor, _ = w.queryPage(t, "0", "", "COUNT", "3")
 	}
@@ -354,7 +355,7 @@ func TestIndexInExec(t *testing.T) {
 	}
 	var got []string
 	for _, r := range w.do(1, "EXEC").Elems {
-		if r.Kind != KindArray || len(r.Elems) != 2 {
+		if r.Kind != engine.KindArray || len(r.Elems) != 2 {
 			continue
 		}
 		ids := ""
@@ -392,12 +393,12 @@ func TestIndexErrors(t *testing.T) {
 		}
 	}
 	for _, command := range []string{"INDEX.CREATE missing /a", "INDEX.DROP missing /a", "INDEX.LIST missing"} {
-		if r := w.do(1, strings.Fields(command)...); r.Kind != KindError || !strings.Contains(r.Str, "missing") {
+		if r := w.do(1, strings.Fields(command)...); r.Kind != engine.KindError || !strings.Contains(r.Str, "missing") {
 			t.Errorf("%s: %+v", command, r)
 		}
 	}
 	for _, path := range []string{"a", "", "/a~2", "/t/[]/x", "/[]"} {
-		if r := w.do(1, "INDEX.CREATE", "c", path); r.Kind != KindError {
+		if r := w.do(1, "INDEX.CREATE", "c", path); r.Kind != engine.KindError {
 			t.Errorf("%q: %+v", path, r)
 		}
 	}
@@ -414,8 +415,8 @@ func TestIndexErrors(t *testing.T) {
 	}
 }
 
-// TestIndexDropNamesTheKind: an index over points and one over values of the same path are two. A name that leaves out GEO
-// drops neither in silence.
+// TestIndexDropNamesTheKind: an index over points and one over values of the same path are two. A name that
+// leaves out GEO drops neither in silence.
 func TestIndexDropNamesTheKind(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
@@ -452,7 +453,7 @@ func TestQueryBesideIndexDrop(t *testing.T) {
 		}
 	}()
 	for range drill.Pick(10, 30, 1000) {
-		if r := w.do(1, "DOC.QUERY", "0", "SELECT VALUE a WHERE a >= 0", "COUNT", "10000"); r.Kind != KindArray || len(r.Elems[1].Elems) != 3000 {
+		if r := w.do(1, "DOC.QUERY", "0", "SELECT VALUE a WHERE a >= 0", "COUNT", "10000"); r.Kind != engine.KindArray || len(r.Elems[1].Elems) != 3000 {
 			t.Errorf("%d rows, %.100q", len(r.Elems), r.Str)
 			break
 		}
@@ -461,11 +462,11 @@ func TestQueryBesideIndexDrop(t *testing.T) {
 	<-done
 }
 
-// TestQueryOfMassDeath: 150,000 documents that die at once under an index are met in slices of bounded size, whether a
-// query counts, pages or sorts, and removed for good.
+// TestQueryOfMassDeath: 150,000 documents that die at once under an index are met in slices of bounded size,
+// whether a query counts, pages or sorts, and removed for good.
 func TestQueryOfMassDeath(t *testing.T) {
 	t.Parallel()
-	documents := drill.Pick(5_000, 20_000, 150_000)
+	documents := drill.Pick(5_000, 10_000, 150_000)
 	w := newHarness(t)
 	w.do(1, "CONTAINER.SET", "c", "TTL", "10")
 	w.do(1, "INDEX.CREATE", "c", "/a")
@@ -497,8 +498,8 @@ func TestQueryOfMassDeath(t *testing.T) {
 	}
 }
 
-// TestHostileIndexValues: long strings, long arrays and deep objects under indexes take memory by what the indexes keep of
-// them, and give it back.
+// TestHostileIndexValues: long strings, long arrays and deep objects under indexes take memory by what the
+// indexes keep of them, and give it back.
 func TestHostileIndexValues(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
@@ -531,7 +532,7 @@ func TestHostileIndexValues(t *testing.T) {
 		{"deep objects", `{"deep":` + deep + `,"s":` + deep + `,"tags":[` + deep + `],"at":` + deep + `}`, 2000},
 		{"a point that is none", `{"at":{"type":"Point","coordinates":[1e999,` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + `]}}`, 200},
 	} {
-		if r := w.do(1, "DOC.PUT", "0", "k", tt.doc); r.Kind == KindError {
+		if r := w.do(1, "DOC.PUT", "0", "k", tt.doc); r.Kind == engine.KindError {
 			t.Errorf("%s: %.200s", tt.name, r.Str)
 			continue
 		}

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"mayfly/commands/engine"
 )
 
-// TestQueryLimits: every small TOP, OFFSET and LIMIT gives its part of all rows, on pages of any size, however the documents are
-// read and ordered.
+// TestQueryLimits: every small TOP, OFFSET and LIMIT gives its part of all rows, on pages of any size,
+// however the documents are read and ordered.
 func TestQueryLimits(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
@@ -59,7 +61,7 @@ func (w *harness) checkPages(t *testing.T, query string, want []string) {
 			t.Errorf("%s, COUNT %s: %q, want %q", query, count, rows, want)
 		}
 	}
-	if r := w.do(1, "DOC.QUERY", "c", query, "EXPLAIN"); r.Kind != KindMap && r.Kind != KindArray {
+	if r := w.do(1, "DOC.QUERY", "c", query, "EXPLAIN"); r.Kind != engine.KindMap && r.Kind != engine.KindArray {
 		t.Errorf("EXPLAIN of %s: %+v", query, r)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestRunInSeveralRanges: items whose long strings tie in an index come from all ranges of an ordered query, on pages of
-// any size.
+// TestRunInSeveralRanges: items whose long strings tie in an index come from all ranges of an ordered query,
+// on pages of any size.
 func TestRunInSeveralRanges(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)

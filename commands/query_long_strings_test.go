@@ -7,11 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"mayfly/commands/engine"
 	"mayfly/test/drill"
 )
 
-// TestOrderOfLongStrings: an index gives the order of strings that it cuts. Their documents settle ties, on pages of any
-// size, beside writes.
+// TestOrderOfLongStrings: an index gives the order of strings that it cuts. Their documents settle ties, on
+// pages of any size, beside writes.
 func TestOrderOfLongStrings(t *testing.T) {
 	t.Parallel()
 	random := drill.Rand(t)
@@ -48,7 +49,7 @@ func TestOrderOfLongStrings(t *testing.T) {
 			w.do(1, "DOC.PUT", "c", fmt.Sprint("dies-", i), "{"+doc+fmt.Sprintf(`,"ttl":%d}`, 1+i%30))
 		}
 		w.engine.Keyspace().BuildIndexes()
-		if r := w.do(1, "DOC.QUERY", "c", text, "EXPLAIN"); r.Elems[9].Str != "index" || r.Elems[21].Kind != KindNull {
+		if r := w.do(1, "DOC.QUERY", "c", text, "EXPLAIN"); r.Elems[9].Str != "index" || r.Elems[21].Kind != engine.KindNull {
 			t.Errorf("%.60s: %s", text, notation(r))
 		}
 		want := w.allPages(t, "10000", nil, "plain", text)
@@ -75,8 +76,8 @@ func TestOrderOfLongStrings(t *testing.T) {
 	}
 }
 
-// TestManyLongStrings: an index that cuts many strings does not give their order, and EXPLAIN says why. A range without
-// strings comes in its order.
+// TestManyLongStrings: an index that cuts many strings does not give their order, and EXPLAIN says why. A
+// range without strings comes in its order.
 func TestManyLongStrings(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)

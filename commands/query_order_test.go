@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestQueryOrderUndefined: documents whose first value of ORDER BY is undefined are left out when an index gives the
-// order, too.
+// TestQueryOrderUndefined: documents whose first value of ORDER BY is undefined are left out when an index
+// gives the order, too.
 func TestQueryOrderUndefined(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)

@@ -6,7 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"mayfly/commands/redisfmt"
+	"mayfly/commands/engine"
+	"mayfly/redisfmt"
 	"mayfly/test/drill"
 )
 
@@ -112,16 +113,16 @@ func safeEnd(unit, end string) string {
 }
 
 // sameReply compares replies, but for the order of keys and the time between.
-func sameReply(_ int, args []string, ours, theirs Reply) bool {
+func sameReply(_ int, args []string, ours, theirs engine.Reply) bool {
 	const slack = 5000 // ms, or as many seconds: ends are much farther apart
 	switch args[0] {
 	case "TTL", "PTTL", "EXPIRETIME", "PEXPIRETIME":
-		if ours.Kind == KindInteger && theirs.Kind == KindInteger && ours.Int > 0 && theirs.Int > 0 {
+		if ours.Kind == engine.KindInteger && theirs.Kind == engine.KindInteger && ours.Int > 0 && theirs.Int > 0 {
 			return max(ours.Int-theirs.Int, theirs.Int-ours.Int) <= slack
 		}
 	case "KEYS":
-		for _, r := range []Reply{ours, theirs} {
-			slices.SortFunc(r.Elems, func(a, b Reply) int { return strings.Compare(a.Str, b.Str) })
+		for _, r := range []engine.Reply{ours, theirs} {
+			slices.SortFunc(r.Elems, func(a, b engine.Reply) int { return strings.Compare(a.Str, b.Str) })
 		}
 	}
 	return notation(ours) == notation(theirs)

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"mayfly/commands/engine"
 	"mayfly/test/drill"
 )
 
@@ -13,14 +14,14 @@ import (
 func TestRandomTransactionsOnRedis(t *testing.T) {
 	r, random := newRivals(t, sameReply), drill.Rand(t)
 	aborted, executed := 0, 0
-	commands := drill.Pick(0, 1500, 100_000)
+	commands := drill.Pick(0, 800, 100_000)
 	for n := range commands {
 		args := randomTransactionCommand(random)
 		switch reply := r.send(1+random.IntN(2), args...); {
 		case args[0] != "EXEC":
-		case reply.Kind == KindNull, reply.Kind == KindNullArray:
+		case reply.Kind == engine.KindNull, reply.Kind == engine.KindNullArray:
 			aborted++
-		case reply.Kind == KindArray:
+		case reply.Kind == engine.KindArray:
 			executed++
 		}
 		if n%5 > 0 {

@@ -11,14 +11,16 @@ import (
 	"testing"
 	"time"
 
+	"mayfly/commands/admin"
+	"mayfly/commands/engine"
 	"mayfly/commands/redistest"
 )
 
 // realRedis is a redis-server to compare with.
 type realRedis struct{ socket string }
 
-// startRealRedis starts a redis-server, or skips the test. Then the test runs beside others, not before: until it
-// executes, a new process holds the locks of all data folders that are open.
+// startRealRedis starts a redis-server, or skips the test. Then the test runs beside others, not before:
+// until it executes, a new process holds the locks of all data folders that are open.
 func startRealRedis(t *testing.T) *realRedis {
 	t.Helper()
 	socket := redistest.Start(t)
@@ -26,17 +28,17 @@ func startRealRedis(t *testing.T) *realRedis {
 	return &realRedis{socket: socket}
 }
 
-// rivals are a mayfly and a real redis-server, which get the same commands. Sessions of one have the numbers of the
-// connections to the other. The clock of mayfly follows the real time.
+// rivals are a mayfly and a real redis-server, which get the same commands. Sessions of one have the numbers
+// of the connections to the other. The clock of mayfly follows the real time.
 type rivals struct {
 	*harness
 	server  *realRedis
 	conns   map[int]*realConn
-	same    func(session int, args []string, ours, theirs Reply) bool
+	same    func(session int, args []string, ours, theirs engine.Reply) bool
 	history []string // of what send has sent
 }
 
-func newRivals(t *testing.T, same func(session int, args []string, ours, theirs Reply) bool) *rivals {
+func newRivals(t *testing.T, same func(session int, args []string, ours, theirs engine.Reply) bool) *rivals {
 	t.Helper()
 	r := &rivals{server: startRealRedis(t), conns: map[int]*realConn{}, same: same}
 	r.harness = newHarness(t)
@@ -59,14 +61,14 @@ func (r *rivals) hello(session, proto int) {
 }
 
 // send sends a command to both, and ends the test if their replies differ. It returns that of mayfly.
-func (r *rivals) send(session int, args ...string) Reply {
+func (r *rivals) send(session int, args ...string) engine.Reply {
 	r.t.Helper()
 	r.history = append(r.history[max(0, len(r.history)-39):], fmt.Sprintf("client %d: %.200q", session, args))
 	return r.look(session, args...)
 }
 
 // look is send for a command that changes nothing.
-func (r *rivals) look(session int, args ...string) Reply {
+func (r *rivals) look(session int, args ...string) engine.Reply {
 	r.t.Helper()
 	r.clock.Raise(time.Now().UnixMilli())
 	theirs, ours := r.redis(session).do(r.t, args...), r.do(session, args...)
@@ -81,7 +83,7 @@ func (r *rivals) look(session int, args ...string) Reply {
 type realConn struct {
 	conn     net.Conn
 	in       *bufio.Reader
-	messages []Reply // that have come while replies were read
+	messages []engine.Reply // that have come while replies were read
 }
 
 func (r *realRedis) dial(t *testing.T) *realConn {
@@ -97,22 +99,22 @@ func (r *realRedis) dial(t *testing.T) *realConn {
 }
 
 // do sends a command and reads its reply. Messages, as of SUBSCRIBE, become KindSeveral.
-func (c *realConn) do(t *testing.T, args ...string) Reply {
+func (c *realConn) do(t *testing.T, args ...string) engine.Reply {
 	t.Helper()
 	name := strings.ToLower(args[0])
 	if !strings.HasSuffix(name, "subscribe") {
 		return c.ask(t, args...)
 	}
 	c.send(t, args...)
-	var confirmations []Reply
+	var confirmations []engine.Reply
 	for {
 		switch r := c.read(t); {
-		case r.Kind == KindPush && r.Elems[0].Str == name:
+		case r.Kind == engine.KindPush && r.Elems[0].Str == name:
 			confirmations = append(confirmations, r)
 			if len(confirmations) >= len(args)-1 { // all have come, or those after UNSUBSCRIBE without arguments
-				return several(append(confirmations, c.confirmations(t, name)...))
+				return admin.Several(append(confirmations, c.confirmations(t, name)...))
 			}
-		case r.Kind == KindPush:
+		case r.Kind == engine.KindPush:
 			c.messages = append(c.messages, r)
 		default:
 			return r
@@ -121,12 +123,12 @@ func (c *realConn) do(t *testing.T, args ...string) Reply {
 }
 
 // confirmations reads what is under way, and returns the confirmations of a command among it.
-func (c *realConn) confirmations(t *testing.T, name string) []Reply {
+func (c *realConn) confirmations(t *testing.T, name string) []engine.Reply {
 	t.Helper()
 	before := len(c.messages)
 	c.ask(t, "PING")
-	var found []Reply
-	c.messages = append(c.messages[:before:before], slices.DeleteFunc(slices.Clone(c.messages[before:]), func(r Reply) bool {
+	var found []engine.Reply
+	c.messages = append(c.messages[:before:before], slices.DeleteFunc(slices.Clone(c.messages[before:]), func(r engine.Reply) bool {
 		if r.Elems[0].Str != name {
 			return false
 		}
@@ -137,7 +139,7 @@ func (c *realConn) confirmations(t *testing.T, name string) []Reply {
 }
 
 // received returns the messages since its last call.
-func (c *realConn) received(t *testing.T) []Reply {
+func (c *realConn) received(t *testing.T) []engine.Reply {
 	t.Helper()
 	c.ask(t, "PING")
 	list := c.messages
@@ -146,12 +148,12 @@ func (c *realConn) received(t *testing.T) []Reply {
 }
 
 // ask sends a command and reads its reply. It keeps messages for received.
-func (c *realConn) ask(t *testing.T, args ...string) Reply {
+func (c *realConn) ask(t *testing.T, args ...string) engine.Reply {
 	t.Helper()
 	c.send(t, args...)
 	for {
 		r := c.read(t)
-		if r.Kind != KindPush {
+		if r.Kind != engine.KindPush {
 			return r
 		}
 		c.messages = append(c.messages, r)
@@ -172,7 +174,7 @@ func (c *realConn) send(t *testing.T, args ...string) {
 	}
 }
 
-func (c *realConn) read(t *testing.T) Reply {
+func (c *realConn) read(t *testing.T) engine.Reply {
 	t.Helper()
 	r, err := readReply(c.in)
 	if err != nil {
@@ -182,58 +184,58 @@ func (c *realConn) read(t *testing.T) Reply {
 }
 
 // readReply reads a reply in RESP2 or RESP3 from a trusted server.
-func readReply(in *bufio.Reader) (Reply, error) {
+func readReply(in *bufio.Reader) (engine.Reply, error) {
 	line, err := in.ReadString('\n')
 	if err != nil {
-		return Reply{}, err
+		return engine.Reply{}, err
 	}
 	kind, text := line[0], line[1:len(line)-2]
 	switch kind {
 	case '+':
-		return Status(text), nil
+		return engine.Status(text), nil
 	case '-':
-		return Reply{Kind: KindError, Str: text}, nil
+		return engine.Reply{Kind: engine.KindError, Str: text}, nil
 	case '_':
-		return Null, nil
+		return engine.Null, nil
 	case '#':
-		return Reply{Kind: KindBool, Int: Flag(text == "t").Int}, nil
+		return engine.Reply{Kind: engine.KindBool, Int: engine.Flag(text == "t").Int}, nil
 	case ',':
 		f, err := strconv.ParseFloat(text, 64)
-		return Double(f), err
+		return engine.Double(f), err
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return Reply{}, err
+		return engine.Reply{}, err
 	}
 	switch {
 	case kind == ':':
-		return Integer(n), nil
+		return engine.Integer(n), nil
 	case n < 0 && kind == '*':
-		return NullArray, nil
+		return engine.NullArray, nil
 	case n < 0:
-		return Null, nil
+		return engine.Null, nil
 	case kind == '$' || kind == '=':
 		data := make([]byte, n+2)
 		if _, err := io.ReadFull(in, data); err != nil {
-			return Reply{}, err
+			return engine.Reply{}, err
 		}
 		if kind == '=' {
-			return Verbatim(string(data[len("txt:"):n])), nil
+			return engine.Verbatim(string(data[len("txt:"):n])), nil
 		}
-		return Bulk(string(data[:n])), nil
+		return engine.Bulk(string(data[:n])), nil
 	}
-	kinds := map[byte]Kind{'*': KindArray, '%': KindMap, '~': KindSet, '>': KindPush}
-	r := Reply{Kind: kinds[kind]}
-	if r.Kind == KindNone {
-		return Reply{}, fmt.Errorf("unknown type in %q", line)
+	kinds := map[byte]engine.Kind{'*': engine.KindArray, '%': engine.KindMap, '~': engine.KindSet, '>': engine.KindPush}
+	r := engine.Reply{Kind: kinds[kind]}
+	if r.Kind == engine.KindNone {
+		return engine.Reply{}, fmt.Errorf("unknown type in %q", line)
 	}
-	if r.Kind == KindMap {
+	if r.Kind == engine.KindMap {
 		n *= 2
 	}
 	for range n {
 		elem, err := readReply(in)
 		if err != nil {
-			return Reply{}, err
+			return engine.Reply{}, err
 		}
 		r.Elems = append(r.Elems, elem)
 	}

@@ -2,7 +2,6 @@ package commands
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	"mayfly/cluster/bus"
 	"mayfly/cluster/topology"
+	"mayfly/commands/engine"
 	"mayfly/keyspace"
 	"mayfly/keyspace/replica"
 	"mayfly/test/drill"
@@ -58,7 +58,8 @@ func newBrokers(t *testing.T, n int) *brokers {
 	return b
 }
 
-// messages waits for n messages of a session, and for what the nodes have sent before they send to a fence. Each is its words.
+// messages waits for n messages of a session, and for what the nodes have sent before they send to a fence.
+// Each is its words.
 func (b *brokers) messages(node, session, n int) (list []string) {
 	b.t.Helper()
 	w := b.nodes[node]
@@ -93,8 +94,8 @@ func (b *brokers) expect(node, session int, want ...string) {
 	}
 }
 
-// TestMessagesReachAllNodes: whichever node publishes, each subscriber of any node gets the message once, and the reply counts
-// those of the publisher's node, as in Redis Cluster.
+// TestMessagesReachAllNodes: whichever node publishes, each subscriber of any node gets the message once, and
+// the reply counts those of the publisher's node, as in Redis Cluster.
 func TestMessagesReachAllNodes(t *testing.T) {
 	t.Parallel()
 	b := newBrokers(t, 3)
@@ -126,7 +127,8 @@ func TestMessagesReachAllNodes(t *testing.T) {
 	b.nodes[0].replies("1) \"news\"", 1, "PUBSUB", "CHANNELS")
 }
 
-// TestMessagesAcrossNodesInTransactions: at a follower, too, a transaction publishes its messages in their order.
+// TestMessagesAcrossNodesInTransactions: at a follower, too, a transaction publishes its messages in their
+// order.
 func TestMessagesAcrossNodesInTransactions(t *testing.T) {
 	t.Parallel()
 	b := newBrokers(t, 2)
@@ -159,14 +161,14 @@ func TestMessagesAcrossNodesInTransactions(t *testing.T) {
 	}
 }
 
-// TestEventsReachFollowers: events of items, which the leader makes, reach subscribers of other nodes, on the channels on
-// which they would get them at the leader.
+// TestEventsReachFollowers: events of items, which the leader makes, reach subscribers of other nodes, on the
+// channels on which they would get them at the leader.
 func TestEventsReachFollowers(t *testing.T) {
 	t.Parallel()
 	b := newBrokers(t, 3)
 	leader := b.nodes[0]
 	leader.host.options["notify-keyspace-events"] = "KEA"
-	leader.engine.Broker.SetEventClasses(classAll | toKeyspace | toKeyevent)
+	leader.engine.Broker.SetEventClasses(engine.ClassAll | engine.ToKeyspace | engine.ToKeyevent)
 	leader.do(1, "CONTAINER.SET", "carts", "TTL", "off")
 	number := leader.do(1, "CONTAINER.GET", "carts")
 	db := ""
@@ -181,7 +183,7 @@ func TestEventsReachFollowers(t *testing.T) {
 	b.nodes[1].do(10, "SUBSCRIBE", "__keyevent@0__:set", "__keyevent@0__:expired")
 	b.nodes[1].do(11, "PSUBSCRIBE", "__keyspace@carts__:*", "__keyspace@"+db+"__:*", "__key*__:7")
 	b.awaitWanted("__keyspace@carts__:7") // the last to be announced, which waits announcePatience at most
-	if b.nodes[2].engine.Broker.channelsFor(eventSet) != 0 {
+	if b.nodes[2].engine.Broker.ChannelsFor(engine.EventSet) != 0 {
 		t.Error("a follower that has no subscriber makes events")
 	}
 	leader.do(1, "SET", "k", "v")
@@ -199,13 +201,13 @@ func TestEventsReachFollowers(t *testing.T) {
 	b.expect(1, 10, "message __keyevent@0__:expired k")
 	b.nodes[1].do(10, "UNSUBSCRIBE")
 	b.nodes[1].do(11, "PUNSUBSCRIBE")
-	b.await("the leader to make no events any more", func() bool { return leader.engine.Broker.channelsFor(eventSet) == 0 })
+	b.await("the leader to make no events any more", func() bool { return leader.engine.Broker.ChannelsFor(engine.EventSet) == 0 })
 	b.nodes[2].do(10, "PSUBSCRIBE", "*")
 	b.awaitWanted("__keyspace@0__:k")
 	leader.do(1, "SET", "k", "v")
 	b.expect(2, 10, "pmessage * __keyspace@0__:k set", "pmessage * __keyevent@0__:set k")
 	b.nodes[2].engine.CloseSession(b.nodes[2].session(10))
-	b.await("the leader to make no events any more", func() bool { return leader.engine.Broker.channelsFor(eventSet) == 0 })
+	b.await("the leader to make no events any more", func() bool { return leader.engine.Broker.ChannelsFor(engine.EventSet) == 0 })
 }
 
 // awaitWanted waits until the leader knows that another node wants a channel.
@@ -213,7 +215,7 @@ func (b *brokers) awaitWanted(channel string) {
 	b.t.Helper()
 	leader := b.nodes[0].engine
 	b.await("the leader to know of a subscription", func() bool {
-		return leader.Broker.channelsFor(eventSet) != 0 && leader.Broker.remote.bus.Wants(channel, "")
+		return leader.Broker.ChannelsFor(engine.EventSet) != 0 && leader.Broker.Remote.Bus.Wants(channel, "")
 	})
 }
 
@@ -222,44 +224,17 @@ func (b *brokers) await(what string, ok func() bool) {
 	drill.Await(b.t, what, ok)
 }
 
-// recordedBus notes what an engine sends and announces.
-type recordedBus struct {
-	sent      chan bus.Message
-	announced []bus.Filter
-	wants     bool
-}
-
-func (r *recordedBus) Send(list []bus.Message) {
-	for _, m := range list {
-		r.sent <- m
-	}
-}
-func (r *recordedBus) Wants(string, string) bool { return r.wants }
-func (r *recordedBus) Announce(f bus.Filter)     { r.announced = append(r.announced, f) }
-func (r *recordedBus) Announced(context.Context) {}
-func (r *recordedBus) Dropped() uint64           { return 0 }
-
-func (r *recordedBus) next(t *testing.T) string {
-	t.Helper()
-	select {
-	case m := <-r.sent:
-		return m.Channel + " " + m.Text
-	case <-time.After(30 * time.Second):
-		t.Fatal("nothing was sent")
-		return ""
-	}
-}
-
-// TestOnlyCommittedMessagesLeave: a message of a transaction, or an event, leaves for other nodes only once it is committed. A
-// message outside of transactions waits for the client's earlier commands, and leaves even if their commit fails.
+// TestOnlyCommittedMessagesLeave: a message of a transaction, or an event, leaves for other nodes only once
+// it is committed. A message outside of transactions waits for the client's earlier commands, and leaves even
+// if their commit fails.
 func TestOnlyCommittedMessagesLeave(t *testing.T) {
 	t.Parallel()
 	w, _ := newNodeHarness(t)
 	r := &recordedBus{sent: make(chan bus.Message, 100), wants: true}
 	w.engine.SetBus(r)
 	w.engine.EventsWanted(true)
-	w.engine.Broker.SetEventClasses(classAll | toKeyevent)
-	execute := func(session int, command string) Outcome {
+	w.engine.Broker.SetEventClasses(engine.ClassAll | engine.ToKeyevent)
+	execute := func(session int, command string) engine.Outcome {
 		return w.engine.Execute(w.session(session), strings.Fields(command))
 	}
 	w.do(1, "SET", "k", "1")
@@ -286,85 +261,14 @@ func TestOnlyCommittedMessagesLeave(t *testing.T) {
 	}
 }
 
-// TestMessagesOfAFailedCommit checks each message of a list by itself if the last one fails.
-func TestMessagesOfAFailedCommit(t *testing.T) {
-	t.Parallel()
-	fake := &recordedBus{sent: make(chan bus.Message, 100)}
-	waits := []keyspace.LSN{}
-	r := &remote{bus: fake, wait: func(_ *keyspace.Keyspace, lsn keyspace.LSN) error {
-		if waits = append(waits, lsn); lsn > 5 {
-			return errors.New("no")
-		}
-		return nil
-	}}
-	var list []outgoing
-	for _, lsn := range []keyspace.LSN{3, 7, 0, 5, 6, 9, 8} {
-		list = append(list, outgoing{message: bus.Message{Channel: fmt.Sprint(lsn)}, lsn: lsn, bound: true},
-			outgoing{message: bus.Message{Channel: fmt.Sprint(lsn), Text: "free"}, lsn: lsn})
-	}
-	r.sendAll(list)
-	close(fake.sent)
-	got := []string{}
-	for m := range fake.sent {
-		got = append(got, strings.TrimSpace(m.Channel+" "+m.Text))
-	}
-	if want := "3,3 free,7 free,0,0 free,5,5 free,6 free,9 free,8 free"; strings.Join(got, ",") != want {
-		t.Errorf("sent %q, want %s", got, want)
-	}
-	if want := []keyspace.LSN{9, 3, 7, 5, 6}; !slices.Equal(waits, want) { // each wait may take seconds
-		t.Errorf("waited for %v, want %v", waits, want)
-	}
-}
-
-// TestMessagesOfTwoIncarnations: an LSN counts in the keyspace in which the message was made.
-func TestMessagesOfTwoIncarnations(t *testing.T) {
-	t.Parallel()
-	fake := &recordedBus{sent: make(chan bus.Message, 100)}
-	old, next := new(keyspace.Keyspace), new(keyspace.Keyspace)
-	current := old
-	begin := make(chan struct{})
-	r := &remote{bus: fake, keyspace: func() *keyspace.Keyspace { return current }, wait: func(ks *keyspace.Keyspace, lsn keyspace.LSN) error {
-		<-begin
-		if ks == old {
-			return replica.ErrVoid // it was closed without committing
-		}
-		return nil
-	}}
-	r.send(bus.Message{Text: "old"}, 7, true)
-	r.send(bus.Message{Text: "free"}, 8, false)
-	current = next
-	r.send(bus.Message{Text: "next"}, 9, true)
-	close(begin)
-	if got := fake.next(t) + fake.next(t); got != " free next" {
-		t.Errorf("sent %q", got)
-	}
-}
-
-// TestFullOutgoing: what waits for a commit is bounded, also if its texts are empty.
-func TestFullOutgoing(t *testing.T) {
-	t.Parallel()
-	fake := &recordedBus{sent: make(chan bus.Message, 1<<20)}
-	begin := make(chan struct{})
-	r := &remote{bus: fake, keyspace: func() *keyspace.Keyspace { return nil }, wait: func(*keyspace.Keyspace, keyspace.LSN) error { <-begin; return nil }}
-	for range 2 * mostOutgoing / outgoingCost {
-		r.send(bus.Message{}, 1, false)
-	}
-	r.mu.Lock()
-	if n := len(r.queue); n > mostOutgoing/outgoingCost+1 || r.dropped == 0 {
-		t.Errorf("%d messages wait, %d were dropped", n, r.dropped)
-	}
-	r.mu.Unlock()
-	close(begin)
-	fake.next(t)
-}
-
-// TestNobodyPaysWithoutListeners: without a subscriber who may match them, no events are made and no announcements sent.
+// TestNobodyPaysWithoutListeners: without a subscriber who may match them, no events are made and no
+// announcements sent.
 func TestNobodyPaysWithoutListeners(t *testing.T) {
 	t.Parallel()
 	w, _ := newNodeHarness(t)
 	r := &recordedBus{sent: make(chan bus.Message, 100)}
 	w.engine.SetBus(r)
-	w.engine.Broker.SetEventClasses(classAll | toKeyevent)
+	w.engine.Broker.SetEventClasses(engine.ClassAll | engine.ToKeyevent)
 	w.do(10, "SUBSCRIBE", "news", "__key", "__keyspace")
 	w.do(10, "PSUBSCRIBE", "news*", "_-*", "__keyspac")
 	w.do(10, "SSUBSCRIBE", "__keyspace@0__:k")
@@ -387,7 +291,7 @@ func TestNobodyPaysWithoutListeners(t *testing.T) {
 	for i := range 100 {
 		w.do(12, "SUBSCRIBE", fmt.Sprint("__keyspace@0__:", i))
 	}
-	if n := len(r.announced); n > mostFiltered+2 || !r.announced[n-1].All {
+	if n := len(r.announced); n > engine.MostFiltered+2 || !r.announced[n-1].All {
 		t.Errorf("%d announcements, the last %+v", n, r.announced[n-1])
 	}
 	w.do(12, "UNSUBSCRIBE")
@@ -397,8 +301,8 @@ func TestNobodyPaysWithoutListeners(t *testing.T) {
 	}
 }
 
-// TestSubscribersOfADeposedLeader: subscribers stay where they are, even those whose connection the leader has served, as long as
-// they can do nothing else with it.
+// TestSubscribersOfADeposedLeader: subscribers stay where they are, even those whose connection the leader
+// has served, as long as they can do nothing else with it.
 func TestSubscribersOfADeposedLeader(t *testing.T) {
 	t.Parallel()
 	w, f := newClusterHarness(t, leads())
@@ -451,7 +355,7 @@ func TestPublishWithoutALeader(t *testing.T) {
 			w.engine.SetKeyspace(nil)
 		}
 		w.engine.SetBus(&recordedBus{sent: make(chan bus.Message, 100)})
-		if out := w.engine.Execute(w.session(1), []string{"SUBSCRIBE", "news"}); out.Reply.Kind != KindSeveral {
+		if out := w.engine.Execute(w.session(1), []string{"SUBSCRIBE", "news"}); out.Reply.Kind != engine.KindSeveral {
 			t.Errorf("%s: SUBSCRIBE: %s", role, notation(out.Reply))
 		}
 		if out := w.engine.Execute(w.session(2), []string{"PUBLISH", "news", "x"}); out.Reply.Int != 1 || out.LSN != 0 {
@@ -461,5 +365,37 @@ func TestPublishWithoutALeader(t *testing.T) {
 			t.Errorf("%s: received %v", role, got)
 		}
 		w.engine.SetKeyspace(ks)
+	}
+}
+
+// recordedBus notes what an engine sends and announces.
+type recordedBus struct {
+	sent      chan bus.Message
+	announced []bus.Filter
+	wants     bool
+}
+
+func (r *recordedBus) Send(list []bus.Message) {
+	for _, m := range list {
+		r.sent <- m
+	}
+}
+
+func (r *recordedBus) Wants(string, string) bool { return r.wants }
+
+func (r *recordedBus) Announce(f bus.Filter) { r.announced = append(r.announced, f) }
+
+func (r *recordedBus) Announced(context.Context) {}
+
+func (r *recordedBus) Dropped() uint64 { return 0 }
+
+func (r *recordedBus) next(t *testing.T) string {
+	t.Helper()
+	select {
+	case m := <-r.sent:
+		return m.Channel + " " + m.Text
+	case <-time.After(30 * time.Second):
+		t.Fatal("nothing was sent")
+		return ""
 	}
 }

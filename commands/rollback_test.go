@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"mayfly/commands/engine"
 	"mayfly/expiry"
 	"mayfly/keyspace"
 
@@ -20,27 +21,27 @@ const insideFailed = "(error) ERR internal error; the server's log has the detai
 // those of its keys.
 func addHalfway(t *testing.T) {
 	t.Helper()
-	write := func(x *Context, ids []string) {
+	write := func(x *engine.Context, ids []string) {
 		c, err := x.Database()
 		if err != nil {
 			panic(err)
 		}
 		for _, id := range ids {
-			x.put(c, id, keyspace.Plain, strings.Repeat("x", 1000), expiry.Never, eventSet)
+			x.Put(c, id, keyspace.Plain, strings.Repeat("x", 1000), expiry.Never, engine.EventSet)
 		}
-		x.remove(c, ids[0])
-		x.put(c, ids[1], keyspace.Document, `{"ttl":1}`, x.Now()+1000, eventDocPut)
+		x.Remove(c, ids[0])
+		x.Put(c, ids[1], keyspace.Document, `{"ttl":1}`, x.Now()+1000, engine.EventDocPut)
 	}
-	addRow(t, Command{
-		Name: "halfway-keys", Arity: -3, Keys: AllKeys, Flags: Write,
-		Parse: func(in *Input) (Run, error) {
+	addRow(t, engine.Command{
+		Name: "halfway-keys", Arity: -3, Keys: engine.AllKeys, Flags: engine.Write,
+		Parse: func(in *engine.Input) (engine.Run, error) {
 			ids := in.Args[1:]
-			return func(x *Context) Reply { write(x, ids); panic("half way") }, nil
+			return func(x *engine.Context) engine.Reply { write(x, ids); panic("half way") }, nil
 		},
 	})
-	addRow(t, Command{
-		Name: "halfway", Arity: 1, Scope: ScopeAll, Flags: Write,
-		Parse: noParse(func(x *Context) Reply {
+	addRow(t, engine.Command{
+		Name: "halfway", Arity: 1, Scope: engine.ScopeAll, Flags: engine.Write,
+		Parse: engine.NoParse(func(x *engine.Context) engine.Reply {
 			write(x, []string{"a", "b", "c", "new"})
 			x.Tx.SetPolicy(x.Tx.Container("orders"), 1, expiry.Lenient)
 			x.Tx.Drop(x.Tx.Container("gone"))
@@ -66,7 +67,7 @@ func TestPanicInATransactionRollsItBack(t *testing.T) {
 		{"SET", "a", "1"}, {"SET", "b", "2", "EX", "1000"}, {"SET", "n", "41"},
 		{"SELECT", "1"}, {"SET", "one", "1"}, {"SELECT", "0"},
 	} {
-		if r := w.do(1, args...); r.Kind == KindError {
+		if r := w.do(1, args...); r.Kind == engine.KindError {
 			t.Fatalf("%q: %s", args, notation(r))
 		}
 	}
@@ -93,10 +94,10 @@ func TestPanicInATransactionRollsItBack(t *testing.T) {
 		"in EXEC": {[][]string{
 			{"SET", "a", "9"}, {"INCR", "n"}, {"SELECT", "1"}, {"DEL", "one"}, {"PUBLISH", "news", "nothing"},
 			{"CONTAINER.SET", "late", "TTL", "7"}, {"SELECT", "0"}, {"halfway"}, {"SET", "a", "10"},
-		}, []string{"EXEC"}, "(error) " + string(errExecInternal)},
+		}, []string{"EXEC"}, "(error) " + string(engine.ErrExecInternal)},
 		"in EXEC, of keys": {[][]string{
 			{"MSET", "a", "9", "b", "8"}, {"SELECT", "3"}, {"halfway-keys", "a", "b", "c"},
-		}, []string{"EXEC"}, "(error) " + string(errExecInternal)},
+		}, []string{"EXEC"}, "(error) " + string(engine.ErrExecInternal)},
 	}
 	for name, test := range cases {
 		for _, id := range []string{"a", "b", "c", "new"} { // there and not there

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"mayfly/commands/engine"
 	"mayfly/test/drill"
 
 	"github.com/rs/zerolog"
@@ -24,9 +25,9 @@ const (
 )
 
 // evalIn runs a script on a session in a goroutine of its own. The channel gets its reply.
-func (w *harness) evalIn(session int, script string, keys ...string) <-chan Reply {
+func (w *harness) evalIn(session int, script string, keys ...string) <-chan engine.Reply {
 	s := w.session(session)
-	reply := make(chan Reply, 1)
+	reply := make(chan engine.Reply, 1)
 	args := append([]string{"EVAL", script, strconv.Itoa(len(keys))}, keys...)
 	go func() { reply <- w.engine.Execute(s, args).Reply }()
 	return reply
@@ -36,20 +37,20 @@ func (w *harness) evalIn(session int, script string, keys ...string) <-chan Repl
 func (w *harness) awaitScripts(n int) {
 	w.t.Helper()
 	drill.Await(w.t, fmt.Sprint(n, " scripts that run for long"), func() bool {
-		w.engine.Scripts.mu.Lock()
-		defer w.engine.Scripts.mu.Unlock()
-		return len(w.engine.Scripts.running) == n
+		w.engine.Scripts.Mu.Lock()
+		defer w.engine.Scripts.Mu.Unlock()
+		return len(w.engine.Scripts.Running) == n
 	})
 }
 
 // awaitBusy waits until a script has exceeded the time limit.
 func (w *harness) awaitBusy() {
 	w.t.Helper()
-	drill.Await(w.t, "a script that exceeds the time limit", w.engine.pause.isBusy)
+	drill.Await(w.t, "a script that exceeds the time limit", w.engine.Pause.IsBusy)
 }
 
-// A script that uses a key which its call does not name runs again. Nothing of the first run is left: no change, no
-// statistics, no event and no message.
+// A script that uses a key which its call does not name runs again. Nothing of the first run is left: no
+// change, no statistics, no event and no message.
 func TestScriptRunsAgainForOtherKeys(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
@@ -79,7 +80,7 @@ func TestScriptRunsAgainForOtherKeys(t *testing.T) {
 	if calls["incr"] != 42 || calls["publish"] != 2 || calls["eval"] != 2 {
 		t.Errorf("calls: %v", calls)
 	}
-	if s, ok := w.engine.Scripts.cache.Get(shaOf(w, script)); !ok || s.Notes.Load()&scriptNeedsAll == 0 {
+	if s, ok := w.engine.Scripts.Cache.Get(shaOf(w, script)); !ok || s.Notes.Load()&engine.ScriptNeedsAll == 0 {
 		t.Error("the cache does not remember that the script uses other keys")
 	}
 }
@@ -107,7 +108,7 @@ func TestScriptRollsBack(t *testing.T) {
 	w.do(1, "CONTAINER.SET", "held", "TTL", "-1")
 	w.do(1, "DOC.PUT", "held", "d", "{}")
 	w.do(1, "CONTAINER.SET", "held", "HOLD", "case")
-	if r := w.do(1, "EVAL", "redis.call('SET', KEYS[1], '1') error('oops')", "1", "k"); r.Kind != KindError {
+	if r := w.do(1, "EVAL", "redis.call('SET', KEYS[1], '1') error('oops')", "1", "k"); r.Kind != engine.KindError {
 		t.Errorf("the script replies %s", notation(r))
 	}
 	w.expect(`"1"`, "GET", "k")
@@ -116,7 +117,7 @@ func TestScriptRollsBack(t *testing.T) {
 	w.received(2)
 	const vetoed = "redis.call('SET', KEYS[1], '2') redis.pcall('DOC.DEL', 'held', 'd') redis.call('SET', KEYS[1], '3')"
 	for range 2 {
-		if r := w.do(1, "EVAL", vetoed, "1", "k"); r.Kind != KindError || !strings.Contains(r.Str, "case") {
+		if r := w.do(1, "EVAL", vetoed, "1", "k"); r.Kind != engine.KindError || !strings.Contains(r.Str, "case") {
 			t.Errorf("the script replies %s", notation(r))
 		}
 		w.expect(`"1"`, "GET", "k")
@@ -125,7 +126,7 @@ func TestScriptRollsBack(t *testing.T) {
 	w.do(1, "MULTI")
 	w.do(1, "SET", "other", "1")
 	w.do(1, "EVAL", vetoed, "1", "k")
-	if r := w.do(1, "EXEC"); r.Kind != KindError {
+	if r := w.do(1, "EXEC"); r.Kind != engine.KindError {
 		t.Errorf("EXEC replies %s", notation(r))
 	}
 	w.expect("(nil)", "GET", "other")
@@ -156,26 +157,26 @@ func TestScriptWorkIsBounded(t *testing.T) {
 	}
 	w.expect(`"1"`, "GET", "k")
 	// Many calls are fine.
-	calls := fmt.Sprint(drill.Pick(20_000, 50_000, 1_000_000))
+	calls := fmt.Sprint(drill.Pick(20_000, 20_000, 1_000_000))
 	w.expect("(integer) "+calls, "EVAL", "local n for i = 1, ARGV[1] do n = redis.call('INCR', KEYS[1]) end return n", "1", "n", calls)
 }
 
-// After lua-time-limit other commands get BUSY, whatever they touch, but for a few. SCRIPT KILL ends a script that has not
-// written.
+// After lua-time-limit other commands get BUSY, whatever they touch, but for a few. SCRIPT KILL ends a script
+// that has not written.
 func TestScriptBusy(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
-	w.expect("(error) "+string(errNotBusy), "SCRIPT", "KILL")
+	w.expect("(error) "+string(engine.ErrNotBusy), "SCRIPT", "KILL")
 	w.engine.Scripts.SetTimeLimit(30 * time.Millisecond)
 	w.session(1)
 	reply := w.evalIn(2, emptyLoop, "k")
 	w.awaitScripts(1)
 	w.awaitBusy()
 	for _, command := range []string{"GET k", "SET other 1", "PING", "INFO", "EVAL 'return 1' 0", "SCRIPT FLUSH", "SHUTDOWN", "DBSIZE", "FLUSHALL"} {
-		w.expect("(error) "+string(errBusy), splitCommand(t, command)...)
+		w.expect("(error) "+string(engine.ErrBusy), splitCommand(t, command)...)
 	}
 	w.expect("OK", "MULTI")
-	w.expect("(error) "+string(errBusy), "GET", "k")
+	w.expect("(error) "+string(engine.ErrBusy), "GET", "k")
 	w.expect("OK", "DISCARD")
 	w.expect("OK", "SCRIPT", "KILL")
 	if r := <-reply; !strings.HasPrefix(r.Str, "ERR Script killed by user with SCRIPT KILL.") {
@@ -186,14 +187,14 @@ func TestScriptBusy(t *testing.T) {
 
 	reply = w.evalIn(2, "redis.call('SET', KEYS[1], '2') "+callLoop, "k")
 	w.awaitBusy()
-	w.expect("(error) "+string(errUnkillable), "SCRIPT", "KILL")
-	w.engine.Scripts.endAll(errScriptStopped)
+	w.expect("(error) "+string(engine.ErrUnkillable), "SCRIPT", "KILL")
+	w.engine.Scripts.EndAll(engine.ErrScriptStopped)
 	if r := <-reply; !strings.Contains(r.Str, "changed nothing") {
 		t.Errorf("the script replies %s", notation(r))
 	}
 	w.expect(`"1"`, "GET", "k")
-	if len(w.engine.Scripts.running) > 0 || w.engine.Scripts.busy > 0 {
-		t.Errorf("%d scripts run, %d of them too long", len(w.engine.Scripts.running), w.engine.Scripts.busy)
+	if len(w.engine.Scripts.Running) > 0 || w.engine.Scripts.Busy > 0 {
+		t.Errorf("%d scripts run, %d of them too long", len(w.engine.Scripts.Running), w.engine.Scripts.Busy)
 	}
 }
 
@@ -202,7 +203,7 @@ func TestScriptHardLimit(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
 	w.engine.Scripts.SetTimeLimit(5 * time.Millisecond)
-	w.engine.Scripts.leastHard = 20 * time.Millisecond
+	w.engine.Scripts.LeastHard = 20 * time.Millisecond
 	w.do(1, "SET", "k", "1")
 	r := w.do(1, "EVAL", "redis.call('SET', KEYS[1], '2') "+callLoop, "1", "k")
 	if !strings.Contains(r.Str, "ended after 20ms, and changed nothing") {
@@ -218,7 +219,8 @@ func TestScriptHardLimit(t *testing.T) {
 	w.expect(`"1"`, "GET", "k")
 }
 
-// A loop does not wait for a script, nor does a session that needs other keys. One of its own gets BUSY after the time limit.
+// A loop does not wait for a script, nor does a session that needs other keys. One of its own gets BUSY after
+// the time limit.
 func TestScriptKeepsNoOneWaiting(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
@@ -248,12 +250,12 @@ func TestScriptKeepsNoOneWaiting(t *testing.T) {
 	if took := time.Since(began); took > soon {
 		t.Errorf("the others took %s", took)
 	}
-	w.engine.Scripts.endAll(errScriptStopped)
+	w.engine.Scripts.EndAll(engine.ErrScriptStopped)
 	<-reply
 	w.engine.Scripts.SetTimeLimit(500 * time.Millisecond)
 	reply = w.evalIn(9, callLoop, "k")
 	w.awaitScripts(1)
-	w.expect("(error) "+string(errBusy), "SET", "k", "1")
+	w.expect("(error) "+string(engine.ErrBusy), "SET", "k", "1")
 	w.expect("OK", "SCRIPT", "KILL")
 	<-reply
 	w.expect("OK", "SET", "k", "1")
@@ -268,7 +270,7 @@ func TestScriptKeepsNoOneWaiting(t *testing.T) {
 			t.Errorf("the loop waited %s", took)
 		}
 		w.awaitScripts(1)
-		w.engine.Scripts.endAll(errScriptStopped)
+		w.engine.Scripts.EndAll(engine.ErrScriptStopped)
 		<-reply
 	}
 }
@@ -280,7 +282,7 @@ func TestScriptComputesWithoutLocks(t *testing.T) {
 		w := newHarness(t)
 		s, loop := w.session(1), w.session(2)
 		loop.OnLoop = true
-		end := make(chan Reply)
+		end := make(chan engine.Reply)
 		go func() {
 			command := c
 			if c[0] == "MULTI" {
@@ -296,14 +298,15 @@ func TestScriptComputesWithoutLocks(t *testing.T) {
 				t.Fatalf("%q: key %d is locked", c, i)
 			}
 		}
-		w.engine.Scripts.endAll(errScriptStopped)
+		w.engine.Scripts.EndAll(engine.ErrScriptStopped)
 		if r := <-end; !strings.Contains(r.Str, "the script has ended") {
 			t.Errorf("%q: %s", c, notation(r))
 		}
 	}
 }
 
-// A script gives way to other long commands until its first command. The moment of the script is that of this command.
+// A script gives way to other long commands until its first command. The moment of the script is that of this
+// command.
 func TestScriptsMoment(t *testing.T) {
 	t.Parallel()
 	const count = "for i = 1, 1e6 do end "
@@ -338,6 +341,23 @@ func TestScriptsMoment(t *testing.T) {
 	}
 }
 
+// A script whose client is killed before its first command ends there: it would go on beside all others,
+// without a turn.
+func TestScriptOfAKilledClient(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	const script = "for i = 1, 1e6 do end return redis.call('SET', KEYS[1], 'v')"
+	w.do(1, "EVAL", script, "1", "other")
+	s := w.session(1)
+	s.Yield = func() { s.Disconnected.Store(true) }
+	if r := w.do(1, "EVAL", script, "1", "k"); !strings.Contains(r.Str, engine.ErrAbandoned.Error()) {
+		t.Errorf("the script: %s", notation(r))
+	}
+	if r := w.do(2, "EXISTS", "k"); r.Int != 0 {
+		t.Error("the script has written")
+	}
+}
+
 // A script that waits for its locks gets BUSY, as any command does. Then it has changed nothing.
 func TestScriptWaitsForLocks(t *testing.T) {
 	t.Parallel()
@@ -353,19 +373,20 @@ func TestScriptWaitsForLocks(t *testing.T) {
 			t.Errorf("a loop gets %s", notation(out.Reply))
 		}
 	}
-	waits := []<-chan Reply{w.evalIn(4, incr, "k"), w.evalIn(5, strings.Replace(incr, "KEYS[1]", "'k'", 1))}
+	waits := []<-chan engine.Reply{w.evalIn(4, incr, "k"), w.evalIn(5, strings.Replace(incr, "KEYS[1]", "'k'", 1))}
 	w.engine.Scripts.SetTimeLimit(time.Millisecond)
 	for _, wait := range waits {
-		if r := <-wait; r.Str != string(errBusy) {
+		if r := <-wait; r.Str != string(engine.ErrBusy) {
 			t.Errorf("a script that waits gets %s", notation(r))
 		}
 	}
-	w.engine.Scripts.endAll(errScriptStopped)
+	w.engine.Scripts.EndAll(engine.ErrScriptStopped)
 	<-reply
 	w.expect("(integer) 1", "EVAL", incr, "1", "k")
 }
 
-// The log takes 100 lines of a script in ten seconds and 1000 of all, then one line says how many were left out.
+// The log takes 100 lines of a script in ten seconds and 1000 of all, then one line says how many were left
+// out.
 func TestScriptLogIsBounded(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
@@ -391,18 +412,18 @@ func TestScriptLogIsBounded(t *testing.T) {
 	logs("a", "99")
 	logs("b", "170")
 	logs("b", "40000")
-	period(time.Minute+logPeriod-1, "199") // the period is not over
-	period(time.Minute+logPeriod, "40070", "0")
+	period(time.Minute+engine.LogPeriod-1, "199") // the period is not over
+	period(time.Minute+engine.LogPeriod, "40070", "0")
 	logs("b", "7")
-	period(time.Minute+2*logPeriod, "7")
+	period(time.Minute+2*engine.LogPeriod, "7")
 	want := []string{"1000", "15"}
 	for i := range 10 {
 		logs(strconv.Itoa(i), "103")
 		want = append(want, "3")
 	}
 	logs("after", "15")
-	period(time.Minute+3*logPeriod, want...)
-	period(time.Minute+4*logPeriod, "0")
+	period(time.Minute+3*engine.LogPeriod, want...)
+	period(time.Minute+4*engine.LogPeriod, "0")
 }
 
 // A loop runs brief scripts itself. Others leave it before any effect, and take effect once beside it.
@@ -424,7 +445,7 @@ func TestScriptsOnLoops(t *testing.T) {
 		{"much memory", incr + "return #string.rep('x', 2 * 1024 * 1024)", true},
 		{"a long value", incr + "return redis.call('JSON.GET', KEYS[3], '$[*]')", true},
 		{"many arguments", incr + "local t = {} for i = 1, 300 do t[i] = KEYS[1] end return redis.call('MGET', unpack(t))", true},
-		{"a long text", incr + "return 1" + strings.Repeat(" ", maxLoopScript), true},
+		{"a long text", incr + "return 1" + strings.Repeat(" ", engine.MaxLoopScript), true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newHarness(t)
@@ -439,7 +460,7 @@ func TestScriptsOnLoops(t *testing.T) {
 			if out.Deferred {
 				w.expect("(nil)", "GET", "n")
 				s.OnLoop = false
-				if out = w.engine.Execute(s, args); out.Deferred || out.Reply.Kind == KindError {
+				if out = w.engine.Execute(s, args); out.Deferred || out.Reply.Kind == engine.KindError {
 					t.Errorf("beside the loop: deferred %t, %s", out.Deferred, notation(out.Reply))
 				}
 			}
@@ -450,14 +471,14 @@ func TestScriptsOnLoops(t *testing.T) {
 
 // sharesPartition reports whether two ids are in the same partition.
 func sharesPartition(w *harness, a, b string) bool {
-	tx := &w.session(99).tx
+	tx := &w.session(99).Tx
 	w.engine.Keyspace().BeginKey(tx, a)
 	defer tx.Close()
 	return tx.Covers(b)
 }
 
-// Scripts, transactions and single commands on the same keys each take effect at once: a script sees no half of another,
-// also if it must run again.
+// Scripts, transactions and single commands on the same keys each take effect at once: a script sees no half
+// of another, also if it must run again.
 func TestScriptsAreAtomic(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
@@ -472,7 +493,7 @@ func TestScriptsAreAtomic(t *testing.T) {
 	for i := range 6 {
 		s := w.session(10 + i)
 		s.OnLoop, s.Paced = i%3 == 0, i%3 == 1
-		do := func(args ...string) Reply {
+		do := func(args ...string) engine.Reply {
 			out := w.engine.Execute(s, args)
 			for out.Deferred { // as the server does: beside the loop, and with a turn
 				s.OnLoop, s.Paced = false, false
@@ -483,7 +504,7 @@ func TestScriptsAreAtomic(t *testing.T) {
 		}
 		all.Go(func() {
 			for n := range rounds {
-				var r Reply
+				var r engine.Reply
 				switch k := (n + i) % 5; {
 				case k < len(scripts):
 					r = do("EVAL", scripts[k], "2", "reg-a", "reg-b")
@@ -521,7 +542,7 @@ func TestScriptsOff(t *testing.T) {
 	sha := shaOf(w, "return 1")
 	w.engine.Scripts.SetEnabled(false)
 	for _, command := range []string{"EVAL 'return 1' 0", "EVAL_RO 'return 1' 0", "EVALSHA " + sha + " 0", "EVALSHA_RO " + sha + " 0", "SCRIPT LOAD 'return 2'"} {
-		w.expect("(error) "+string(errScriptsOff), splitCommand(t, command)...)
+		w.expect("(error) "+string(engine.ErrScriptsOff), splitCommand(t, command)...)
 	}
 	w.engine.Scripts.SetEnabled(true)
 	w.expect("(integer) 1", "EVALSHA", sha, "0")
@@ -552,8 +573,8 @@ func TestScriptOverMemory(t *testing.T) {
 	w := newHarness(t)
 	w.do(1, "SET", "k", strings.Repeat("x", 1000))
 	w.do(1, "CONFIG", "SET", "maxmemory", "1")
-	w.expect("(error) "+string(errOOM), "SET", "k", "v")
-	if r := w.do(1, "EVAL", "return redis.pcall('SET', KEYS[1], 'v')", "1", "k"); r.Str != string(errOOM) {
+	w.expect("(error) "+string(engine.ErrOOM), "SET", "k", "v")
+	if r := w.do(1, "EVAL", "return redis.pcall('SET', KEYS[1], 'v')", "1", "k"); r.Str != string(engine.ErrOOM) {
 		t.Errorf("SET within a script: %s", notation(r))
 	}
 	w.expect("(integer) 1", "EVAL", "return redis.call('EXISTS', KEYS[1])", "1", "k")
@@ -581,7 +602,7 @@ func TestScriptLimitsTakeChangesBack(t *testing.T) {
 		w.expect(`"1"`, "GET", "k")
 	}
 	// What an error of the script itself has written stays.
-	if r := w.do(1, "EVAL", "redis.call('SET', KEYS[1], '2') local function f() return 1 + f() end f()", "1", "k"); r.Kind != KindError {
+	if r := w.do(1, "EVAL", "redis.call('SET', KEYS[1], '2') local function f() return 1 + f() end f()", "1", "k"); r.Kind != engine.KindError {
 		t.Errorf("endless recursion: %s", notation(r))
 	}
 	w.expect(`"2"`, "GET", "k")

@@ -6,23 +6,25 @@ import (
 	"testing"
 	"time"
 
+	"mayfly/commands/engine"
+	"mayfly/commands/items"
 	"mayfly/test/drill"
 )
 
-// longDocument returns a document of slowBytes or more, with a member n at its end.
+// longDocument returns a document of SlowBytes or more, with a member n at its end.
 func longDocument() string {
-	return `{"note":"` + strings.Repeat("x", slowBytes) + `","n":0}`
+	return `{"note":"` + strings.Repeat("x", engine.SlowBytes) + `","n":0}`
 }
 
-// A command that walks a long value leaves a loop, and waits for a turn. The same command on a short value does not,
-// nor does one that only passes the value on.
+// A command that walks a long value leaves a loop, and waits for a turn. The same command on a short value
+// does not, nor does one that only passes the value on.
 func TestLongValuesAreDeferred(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
 	w.expect("OK", "CONTAINER.SET", "c", "TTL", "60")
 	w.expect("OK", "DOC.PUT", "c", "long", longDocument())
 	w.expect("OK", "DOC.PUT", "c", "short", `{"n":0}`)
-	w.expect("OK", "SET", "long", strings.Repeat("x", slowBytes))
+	w.expect("OK", "SET", "long", strings.Repeat("x", engine.SlowBytes))
 	w.expect("OK", "SET", "short", "x")
 	before := w.dump()
 	type test struct {
@@ -50,7 +52,7 @@ func TestLongValuesAreDeferred(t *testing.T) {
 			}
 			s := w.session(2)
 			s.OnLoop, s.Paced = mode == "loop", mode == "paced"
-			if out := w.engine.Execute(s, c.args); !out.Deferred || out.Resume != nil || out.Reply.Kind != KindNone {
+			if out := w.engine.Execute(s, c.args); !out.Deferred || out.Resume != nil || out.Reply.Kind != engine.KindNone {
 				t.Errorf("%s: %q: %+v", mode, c.args, out)
 			}
 			w.engine.Execute(s, []string{"MULTI"})
@@ -76,7 +78,7 @@ func TestLongValuesAreDeferred(t *testing.T) {
 			}
 		}
 	}
-	if hits := w.engine.sinceStart().hits; hits > int64(2*len(tests)) {
+	if hits := w.engine.SinceStart().Hits; hits > int64(2*len(tests)) {
 		t.Errorf("%d hits: deferred reads count", hits)
 	}
 }
@@ -87,14 +89,14 @@ func TestNeedsTurn(t *testing.T) {
 	w := newHarness(t)
 	s := w.session(1)
 	s.Paced = true
-	many := strings.Fields(strings.Repeat(" k", slowArgs))
+	many := strings.Fields(strings.Repeat(" k", engine.SlowArgs))
 	for _, c := range []struct {
 		args   []string
 		defers bool
 	}{
 		{[]string{"KEYS", "*"}, true}, {[]string{"DOC.SCAN", "c", "0"}, true}, {[]string{"DBSIZE"}, false}, {[]string{"LCS", "a", "b"}, true},
 		{append([]string{"MGET"}, many...), true}, {append([]string{"MGET"}, many[1:]...), false},
-		{[]string{"SET", "k", strings.Repeat("x", slowArgBytes)}, true}, {[]string{"SET", "k", strings.Repeat("x", slowArgBytes/2)}, false},
+		{[]string{"SET", "k", strings.Repeat("x", engine.SlowArgBytes)}, true}, {[]string{"SET", "k", strings.Repeat("x", engine.SlowArgBytes/2)}, false},
 		{[]string{"SAVE"}, false}, {[]string{"INFO"}, false}, {[]string{"SUBSCRIBE", "c"}, false}, {[]string{"UNSUBSCRIBE"}, false},
 	} {
 		if out := w.engine.Execute(s, c.args); out.Deferred != c.defers {
@@ -102,34 +104,34 @@ func TestNeedsTurn(t *testing.T) {
 		}
 	}
 	w.engine.Execute(s, []string{"MULTI"})
-	for range slowQueue + 1 {
+	for range engine.SlowQueue + 1 {
 		w.engine.Execute(s, []string{"PING"})
 	}
 	if out := w.engine.Execute(s, []string{"EXEC"}); !out.Deferred {
 		t.Error("EXEC of many commands is not deferred")
 	}
 	s.Paced = false
-	if out := w.engine.Execute(s, []string{"EXEC"}); out.Deferred || len(out.Reply.Elems) != slowQueue+1 {
+	if out := w.engine.Execute(s, []string{"EXEC"}); out.Deferred || len(out.Reply.Elems) != engine.SlowQueue+1 {
 		t.Error("EXEC with a turn does not run")
 	}
 }
 
 // begun starts a command on session 1 as the engine does, up to what it leaves for after the transaction.
-func (w *harness) begun(args ...string) (s *Session, run Run, out *Outcome) {
+func (w *harness) begun(args ...string) (s *engine.Session, run engine.Run, out *engine.Outcome) {
 	w.t.Helper()
-	s, out = w.session(1), new(Outcome)
-	r, err := s.resolve(args)
+	s, out = w.session(1), new(engine.Outcome)
+	r, err := s.Resolve(args)
 	if err == nil {
-		s.in = Input{Args: args, MaxValue: w.host.MaxValueSize()}
-		run, err = r.Parse(&s.in)
+		s.In = engine.Input{Args: args, MaxValue: w.host.MaxValueSize()}
+		run, err = r.Parse(&s.In)
 	}
 	if err == nil {
-		err = w.engine.run(s, r, args, run, out)
+		err = w.engine.Run(s, r, args, run, out)
 	}
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if s.ctx.outside == nil {
+	if s.Ctx.Outside == nil {
 		w.t.Fatalf("%.80q leaves nothing for after the transaction", args)
 	}
 	return s, run, out
@@ -149,16 +151,16 @@ func TestLongValuesAreReadWithoutLocks(t *testing.T) {
 		if got := notation(w.do(2, "DOC.PATCH", "c", "d", "INCR", "/n", "1")); got != "OK" {
 			t.Fatal(got)
 		}
-		reply, again := s.ctx.outside()
+		reply, again := s.Ctx.Outside()
 		if again || notation(reply) != want {
 			t.Errorf("%q: got %.100s, want %.100s", args, notation(reply), want)
 		}
-		s.ctx.outside = nil
+		s.Ctx.Outside = nil
 	}
 }
 
-// No change by others is lost while an edit is computed without locks, and many changes cannot keep the edit from
-// happening.
+// No change by others is lost while an edit is computed without locks, and many changes cannot keep the edit
+// from happening.
 func TestEditsAreComputedAgain(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
@@ -166,11 +168,11 @@ func TestEditsAreComputedAgain(t *testing.T) {
 	w.expect("OK", "DOC.PUT", "c", "d", longDocument())
 	args := []string{"DOC.PATCH", "c", "d", "INCR", "/n", "100"}
 	s, run, out := w.begun(args...)
-	r, _ := s.resolve(args)
+	r, _ := s.Resolve(args)
 	tries := 0
-	for ; s.ctx.outside != nil; tries++ {
-		outside := s.ctx.outside
-		s.ctx.outside = nil
+	for ; s.Ctx.Outside != nil; tries++ {
+		outside := s.Ctx.Outside
+		s.Ctx.Outside = nil
 		_, again := outside()
 		if !again {
 			t.Fatal("an edit ends without a transaction")
@@ -178,20 +180,20 @@ func TestEditsAreComputedAgain(t *testing.T) {
 		if got := notation(w.do(2, "DOC.PATCH", "c", "d", "INCR", "/n", "1")); got != "OK" {
 			t.Fatal(got)
 		}
-		if err := w.engine.run(s, r, args, run, out); err != nil {
+		if err := w.engine.Run(s, r, args, run, out); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got := notation(out.Reply); got != "OK" || tries != maxTries {
-		t.Errorf("%s after %d tries, want OK after %d", got, tries, maxTries)
+	if got := notation(out.Reply); got != "OK" || tries != items.MaxTries {
+		t.Errorf("%s after %d tries, want OK after %d", got, tries, items.MaxTries)
 	}
 	w.expect(`"103"`, "DOC.GET", "c", "d", "PATH", "/n")
 	// A document that others delete is not there any more.
 	s, run, out = w.begun(args...)
-	_, _ = s.ctx.outside()
+	_, _ = s.Ctx.Outside()
 	w.do(2, "DOC.DEL", "c", "d")
-	s.ctx.outside = nil
-	if err := w.engine.run(s, r, args, run, out); err != nil || notation(out.Reply) != "(nil)" {
+	s.Ctx.Outside = nil
+	if err := w.engine.Run(s, r, args, run, out); err != nil || notation(out.Reply) != "(nil)" {
 		t.Errorf("a patch of a deleted document: %v, %v", notation(out.Reply), err)
 	}
 	// DOC.MERGE creates it.
@@ -201,7 +203,8 @@ func TestEditsAreComputedAgain(t *testing.T) {
 	w.expect("(error) ERR operation 1 (REMOVE /none/x): there is no /none", "DOC.PATCH", "c", "d", "REMOVE", "/none/x")
 }
 
-// The replies of a transaction that walk long values come at their places, in the right protocol, and count once.
+// The replies of a transaction that walk long values come at their places, in the right protocol, and count
+// once.
 func TestExecComputesAfterItsLocks(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
@@ -209,7 +212,7 @@ func TestExecComputesAfterItsLocks(t *testing.T) {
 	w.expect("OK", "DOC.PUT", "c", "d", longDocument())
 	w.expect("OK", "CONFIG", "SET", "slowlog-log-slower-than", "0")
 	w.expect("OK", "SLOWLOG", "RESET")
-	calls := func(name string) int64 { return w.engine.statsOf(table.find(name)).Calls }
+	calls := func(name string) int64 { return w.engine.StatsOf(engine.Table.Find(name)).Calls }
 	before := calls("doc.get")
 	for _, args := range [][]string{
 		{"MULTI"}, {"DOC.GET", "c", "d", "PATH", "/n"}, {"DOC.PATCH", "c", "d", "INCR", "/n", "5"}, {"DOC.META", "c", "d"},
@@ -223,7 +226,7 @@ func TestExecComputesAfterItsLocks(t *testing.T) {
 	}
 	for i, want := range map[int]string{0: `"0"`, 1: "OK", 4: `"5"`, 6: "(nil)"} {
 		elem := reply.Elems[i]
-		if wrapped := elem.Kind == KindProtocol; wrapped != (i < 3) {
+		if wrapped := elem.Kind == engine.KindProtocol; wrapped != (i < 3) {
 			t.Errorf("element %d in the protocol before HELLO: %v", i, wrapped)
 		} else if wrapped {
 			elem = elem.Elems[0]
@@ -232,13 +235,13 @@ func TestExecComputesAfterItsLocks(t *testing.T) {
 			t.Errorf("element %d: got %s, want %s", i, got, want)
 		}
 	}
-	if meta := reply.Elems[2].Elems[0]; meta.Kind != KindMap {
+	if meta := reply.Elems[2].Elems[0]; meta.Kind != engine.KindMap {
 		t.Errorf("DOC.META: %s", notation(meta))
 	}
 	if got := calls("doc.get") - before; got != 4 {
 		t.Errorf("%d calls of DOC.GET count, want 4", got)
 	}
-	if n := &w.session(1).multi; n.open || len(n.commands) > 0 || w.session(1).queued != noTransaction {
+	if n := &w.session(1).Multi; n.Open || len(n.Commands) > 0 || w.session(1).Queued != engine.NoTransaction {
 		t.Error("the transaction is still open")
 	}
 }
@@ -263,11 +266,11 @@ func TestExecWorkIsBounded(t *testing.T) {
 		reply := w.do(1, "EXEC")
 		return reply.Str
 	}
-	want := fmt.Sprintf("EXECABORT Transaction discarded because its commands walk and write more than %d bytes of values", maxExecWork(2<<20))
+	want := fmt.Sprintf("EXECABORT Transaction discarded because its commands walk and write more than %d bytes of values", engine.MaxExecWork(2<<20))
 	if got := exec(70); got != want {
 		t.Errorf("got %.200s, want %s", got, want)
 	}
-	if got := w.session(1).database; got != "0" {
+	if got := w.session(1).Database; got != "0" {
 		t.Errorf("database %s is selected", got)
 	}
 	if after := w.dump(); fmt.Sprint(before) != fmt.Sprint(after) {
@@ -302,7 +305,7 @@ func TestExecScansAreBounded(t *testing.T) {
 			t.Errorf("%q: got %.100q", scan, got)
 		}
 	}
-	w.session(1).execTime = 0
+	w.session(1).ExecTime = 0
 	w.do(1, "MULTI")
 	w.do(1, "SET", "k", "v")
 	w.do(1, "SET", "l", "v")
@@ -312,7 +315,7 @@ func TestExecScansAreBounded(t *testing.T) {
 	if after := w.dump(); fmt.Sprint(before) != fmt.Sprint(after) {
 		t.Error("a refused transaction has changed something")
 	}
-	w.session(1).execTime = time.Hour
+	w.session(1).ExecTime = time.Hour
 	w.do(1, "MULTI")
 	w.do(1, "KEYS", "none")
 	if got := w.do(1, "EXEC"); len(got.Elems) != 1 {
@@ -328,7 +331,7 @@ func TestScansYield(t *testing.T) {
 		w.do(1, "SET", fmt.Sprint("key", i), "v")
 	}
 	s := w.session(1)
-	s.abandonInterval = 0
+	s.AbandonInterval = 0
 	s.Abandoned = func() bool { return false }
 	yields := 0
 	s.Yield = func() {
@@ -351,8 +354,8 @@ func TestScansYield(t *testing.T) {
 	s.Yield, s.Abandoned = nil, nil
 }
 
-// A session on a loop does not wait for a transaction that locks an id for long: its command is deferred, and those on
-// other ids are not.
+// A session on a loop does not wait for a transaction that locks an id for long: its command is deferred, and
+// those on other ids are not.
 func TestLoopsDoNotWaitForLongLocks(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
@@ -361,7 +364,7 @@ func TestLoopsDoNotWaitForLongLocks(t *testing.T) {
 	s.OnLoop = true
 	deferred := func(args ...string) bool { return w.engine.Execute(s, args).Deferred }
 	ran := false
-	during := func(x *Context) Reply {
+	during := func(x *engine.Context) engine.Reply {
 		ran = true
 		if !deferred("GET", "k") || !deferred("SET", "k", "2") || !deferred("MGET", "third{y}", "k") {
 			t.Error("a command on a locked id is not deferred")
@@ -375,25 +378,25 @@ func TestLoopsDoNotWaitForLongLocks(t *testing.T) {
 		if deferred("GET", "third{y}") || deferred("PING") {
 			t.Error("a command on another id is deferred")
 		}
-		return OK
+		return engine.OK
 	}
-	row := &row{Command: &Command{Name: "long", Flags: Write, Keys: OneKey}, items: OneKey}
-	args := []string{"LONG", "k", strings.Repeat("x", longBytes)}
-	if err := w.engine.run(w.session(1), row, args, during, new(Outcome)); err != nil || !ran {
+	row := &engine.Row{Command: &engine.Command{Name: "long", Flags: engine.Write, Keys: engine.OneKey}, Items: engine.OneKey}
+	args := []string{"LONG", "k", strings.Repeat("x", engine.LongBytes)}
+	if err := w.engine.Run(w.session(1), row, args, during, new(engine.Outcome)); err != nil || !ran {
 		t.Fatal(err)
 	}
 	if deferred("GET", "k") {
 		t.Error("a command is deferred after the transaction")
 	}
 	// What locks for long: many ids, many commands, much to write.
-	r := table.find("mset")
-	if many := strings.Fields(strings.Repeat("k v ", longIDs)); !s.locksLong(r, many, 0) || s.locksLong(r, many[:10], 0) {
+	r := engine.Table.Find("mset")
+	if many := strings.Fields(strings.Repeat("k v ", engine.LongIDs)); !s.LocksLong(r, many, 0) || s.LocksLong(r, many[:10], 0) {
 		t.Error("MSET of many ids")
 	}
-	if r = table.find("setrange"); !s.locksLong(r, nil, longBytes) || s.locksLong(r, nil, longBytes-1) {
+	if r = engine.Table.Find("setrange"); !s.LocksLong(r, nil, engine.LongBytes) || s.LocksLong(r, nil, engine.LongBytes-1) {
 		t.Error("SETRANGE of a long value")
 	}
-	if r = table.find("doc.get"); s.locksLong(r, nil, longBytes) {
+	if r = engine.Table.Find("doc.get"); s.LocksLong(r, nil, engine.LongBytes) {
 		t.Error("DOC.GET of a long document")
 	}
 }

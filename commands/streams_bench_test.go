@@ -4,16 +4,17 @@ import (
 	"fmt"
 	"testing"
 
+	"mayfly/commands/engine"
 	"mayfly/keyspace"
 )
 
 // BenchmarkXRead reads the last 100 of 100,000 entries with documents of 285 bytes, and the first 100.
 func BenchmarkXRead(b *testing.B) {
 	e := newBenchEngine(b)
-	s := NewSession(1, "", "", 0)
-	do := func(args ...string) Reply {
+	s := engine.NewSession(1, "", "", 0)
+	do := func(args ...string) engine.Reply {
 		out := e.Execute(s, args)
-		if err := e.Keyspace().Wait(out.LSN); err != nil || out.Reply.Kind == KindError {
+		if err := e.Keyspace().Wait(out.LSN); err != nil || out.Reply.Kind == engine.KindError {
 			b.Fatalf("%q: %s, %v", args, out.Reply.Str, err)
 		}
 		return out.Reply

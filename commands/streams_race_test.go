@@ -3,6 +3,8 @@ package commands
 import (
 	"sync"
 	"testing"
+
+	"mayfly/commands/engine"
 )
 
 // Logs come and go while commands that lock nothing look at them.
@@ -21,7 +23,7 @@ func TestLogsComeAndGo(t *testing.T) {
 		s := w.session(20 + i)
 		wg.Go(func() {
 			for range 300 {
-				if r := w.engine.Execute(s, args).Reply; r.Kind == KindError && r.Str == string(errInternal) {
+				if r := w.engine.Execute(s, args).Reply; r.Kind == engine.KindError && r.Str == string(engine.ErrInternal) {
 					t.Errorf("%q: %s", args, notation(r))
 					return
 				}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"mayfly/commands/engine"
+	"mayfly/commands/streams"
 	"mayfly/keyspace"
 	"mayfly/keyspace/deaths"
 	"mayfly/keyspace/streamid"
@@ -74,10 +76,10 @@ func (w *harness) logLength(container string) int64 {
 // streamKey is the stream of the container c.
 const streamKey = "__keyevent@c__:expired"
 
-// TestStreamsOnRedis fills a log of deaths, and a stream of a real redis-server with the same ids and fields. Then it sends
-// the same random commands to both, and compares every reply in RESP2 and RESP3.
+// TestStreamsOnRedis fills a log of deaths, and a stream of a real redis-server with the same ids and fields.
+// Then it sends the same random commands to both, and compares every reply in RESP2 and RESP3.
 func TestStreamsOnRedis(t *testing.T) {
-	r := newRivals(t, func(proto int, args []string, ours, theirs Reply) bool {
+	r := newRivals(t, func(proto int, args []string, ours, theirs engine.Reply) bool {
 		if args[0] == "XINFO" {
 			ours, theirs = withoutTree(ours), withoutTree(theirs)
 		}
@@ -99,23 +101,23 @@ func TestStreamsOnRedis(t *testing.T) {
 			last = e.ID
 			ids = append(ids, e.ID.String())
 			args := []string{"XADD", streamKey, e.ID.String()}
-			for _, field := range entryReply(&e).Elems[1].Elems {
+			for _, field := range streams.EntryReply(&e).Elems[1].Elems {
 				args = append(args, field.Str)
 			}
-			if reply := r.redis(3).do(t, args...); reply.Kind != KindBulk {
+			if reply := r.redis(3).do(t, args...); reply.Kind != engine.KindBulk {
 				t.Fatalf("%q: %s", args, notation(reply))
 			}
 		}
 	}
 	die(40)
-	commands := drill.Pick(0, 1500, 100_000)
+	commands := drill.Pick(0, 800, 100_000)
 	for i := range commands {
 		if i%50 == 49 {
 			die(1 + random.IntN(9))
 		}
 		args := randomStreamCommand(random, streamKey, ids)
 		reply := r.send(2+random.IntN(2), args...)
-		if reply.Kind == KindError {
+		if reply.Kind == engine.KindError {
 			errorCount++
 		}
 		if args[0] == "XLEN" && args[1] == streamKey && reply.Int == 0 {
@@ -128,31 +130,31 @@ func TestStreamsOnRedis(t *testing.T) {
 }
 
 // rendered returns a reply as the bytes of a protocol, but for the type of strings.
-func rendered(proto int, r Reply) string {
+func rendered(proto int, r engine.Reply) string {
 	count, elems := len(r.Elems), ""
 	for _, e := range r.Elems {
 		elems += rendered(proto, e)
 	}
-	mark := map[Kind]string{KindArray: "*", KindMap: "*", KindSet: "*", KindPush: ">"}[r.Kind]
+	mark := map[engine.Kind]string{engine.KindArray: "*", engine.KindMap: "*", engine.KindSet: "*", engine.KindPush: ">"}[r.Kind]
 	if proto == 3 {
-		mark = map[Kind]string{KindArray: "*", KindMap: "%", KindSet: "~", KindPush: ">"}[r.Kind]
+		mark = map[engine.Kind]string{engine.KindArray: "*", engine.KindMap: "%", engine.KindSet: "~", engine.KindPush: ">"}[r.Kind]
 	}
 	switch r.Kind {
-	case KindNullArray, KindNull:
+	case engine.KindNullArray, engine.KindNull:
 		switch {
 		case proto == 3:
 			return "_\r\n"
-		case r.Kind == KindNullArray:
+		case r.Kind == engine.KindNullArray:
 			return "*-1\r\n"
 		}
 		return "$-1\r\n"
-	case KindInteger:
+	case engine.KindInteger:
 		return fmt.Sprintf(":%d\r\n", r.Int)
-	case KindError:
+	case engine.KindError:
 		return "-" + r.Str + "\r\n"
-	case KindStatus:
+	case engine.KindStatus:
 		return "+" + r.Str + "\r\n"
-	case KindBulk:
+	case engine.KindBulk:
 		return fmt.Sprintf("$%d\r\n%s\r\n", len(r.Str), r.Str)
 	}
 	if mark == "%" {
@@ -179,7 +181,7 @@ func TestKeysOfStreamsOnRedis(t *testing.T) {
 }
 
 // withoutTree drops what XINFO STREAM tells of Redis' radix tree.
-func withoutTree(r Reply) Reply {
+func withoutTree(r engine.Reply) engine.Reply {
 	if len(r.Elems) > 6 {
 		r.Elems = slices.Concat(r.Elems[:2], r.Elems[6:])
 	}

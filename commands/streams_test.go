@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"mayfly/commands/engine"
+	"mayfly/commands/streams"
 	"mayfly/expiry"
 	"mayfly/keyspace"
 	"mayfly/keyspace/deaths"
@@ -17,7 +19,7 @@ type blocked struct {
 	w       *harness
 	session int
 	args    []string
-	out     Outcome
+	out     engine.Outcome
 }
 
 // block starts a command, which must wait.
@@ -39,7 +41,7 @@ func (b *blocked) again() {
 }
 
 // cloned returns a copy of a reply that shares no memory with arguments.
-func cloned(r Reply) Reply {
+func cloned(r engine.Reply) engine.Reply {
 	r.Str = strings.Clone(r.Str)
 	for i := range r.Elems {
 		r.Elems[i] = cloned(r.Elems[i])
@@ -50,13 +52,13 @@ func cloned(r Reply) Reply {
 // waits checks that the command waits, and still does after it has run again.
 func (b *blocked) waits() {
 	b.w.t.Helper()
-	if isClosed(b.out.Resume) {
+	if isOver(b.out.Resume) {
 		b.w.t.Errorf("%q is woken", b.args)
 	}
 }
 
 // woken waits until the command is woken, runs it and returns its reply once that is committed.
-func (b *blocked) woken() Reply {
+func (b *blocked) woken() engine.Reply {
 	b.w.t.Helper()
 	for b.out.Deferred {
 		select {
@@ -78,7 +80,7 @@ func (b *blocked) expect(want string) {
 	if got := notation(b.woken()); got != want {
 		b.w.t.Errorf("%q: got %s, want %s", b.args, got, want)
 	}
-	if n := b.w.engine.waiters.waiting.Load(); n != 0 && len(b.w.sessions) <= 2 {
+	if n := b.w.engine.Waiters.Waiting.Load(); n != 0 && len(b.w.sessions) <= 2 {
 		b.w.t.Errorf("%d clients wait", n)
 	}
 }
@@ -112,8 +114,8 @@ func TestEntriesOfStreams(t *testing.T) {
 	w.engine.Keyspace().PurgeOnce()
 	policy := field(w.do(1, "CONTAINER.GET", "c"), "etag").Str
 	for _, r := range w.do(1, "XRANGE", streamKey, "-", "+").Elems {
-		fields := notation(Map(r.Elems[1].Elems...))
-		etag := field(Map(r.Elems[1].Elems...), "etag").Str
+		fields := notation(engine.Map(r.Elems[1].Elems...))
+		etag := field(engine.Map(r.Elems[1].Elems...), "etag").Str
 		want := map[string]string{
 			"own":     "cause document at 1767225605000 ts 1767225600000 etag E ttl 5 policy P doc {\"ttl\":5}",
 			"default": "cause container at 1767225610000 ts 1767225600000 etag E policy P doc {\"n\":1}",
@@ -152,27 +154,8 @@ func TestTTLOfEntries(t *testing.T) {
 		{deaths.Entry{Kind: keyspace.Plain, Own: ts + 5000, Body: `{"ttl":5}`, HasBody: true}, ""},
 	} {
 		c.e.TS = ts
-		if got := field(Map(entryReply(&c.e).Elems[1].Elems...), "ttl").Str; got != c.want {
+		if got := field(engine.Map(streams.EntryReply(&c.e).Elems[1].Elems...), "ttl").Str; got != c.want {
 			t.Errorf("%+v: ttl %q, want %q", c.e, got, c.want)
-		}
-	}
-}
-
-func TestNamesOfStreams(t *testing.T) {
-	t.Parallel()
-	for key, want := range map[string]string{
-		"__keyevent@orders__:expired":      "orders",
-		"__keyevent@a__:expired__:expired": "a__:expired",
-		"__keyevent@0__:expired":           "0",
-		"__keyevent@__:expired":            "",
-		"__keyevent@a b__:expired":         "",
-		"__keyevent@orders__:set":          "",
-		"keyevent@orders__:expired":        "",
-		"__keyevent@__:expire":             "",
-		"":                                 "",
-	} {
-		if got, ok := logName(key); ok != (want != "") || ok && got != want {
-			t.Errorf("%s: %q, %v", key, got, ok)
 		}
 	}
 }
@@ -196,7 +179,7 @@ func TestStreamsAreNoKeys(t *testing.T) {
 	w.expect("(error) ERR __keyevent@new__:expired is written by the server", "XADD", "__keyevent@new__:expired", "*", "a", "b")
 	w.expect("(error) ERR __keyevent@c__:expired is written by the server", "XSETID", streamKey, "5-5")
 	w.expect("(error) ERR other cannot be a stream: the server writes all streams, those of deaths, such as __keyevent@0__:expired", "XADD", "other", "*", "a", "b")
-	wrong := "(error) " + string(errWrongType)
+	wrong := "(error) " + string(engine.ErrWrongType)
 	w.expect("OK", "SET", streamKey, "v")
 	for _, command := range []string{
 		"XLEN KEY", "XRANGE KEY - +", "XREAD STREAMS KEY 0", "XREAD BLOCK 0 STREAMS KEY $", "XDEL KEY nonsense", "XTRIM KEY MAXLEN 0", "XINFO STREAM KEY FOO",
@@ -214,7 +197,7 @@ func TestXTrimInPortions(t *testing.T) {
 	w := newLoggedHarness(t)
 	fill := func() {
 		for range 3 {
-			w.die("c", trimPiece)
+			w.die("c", streams.TrimPiece)
 		}
 	}
 	fill()
@@ -233,27 +216,27 @@ func TestXTrimInPortions(t *testing.T) {
 func TestXDelInPortions(t *testing.T) {
 	t.Parallel()
 	w := newLoggedHarness(t)
-	w.die("c", 3*deletePiece)
+	w.die("c", 3*streams.DeletePiece)
 	args := []string{"XDEL", streamKey, "1-1"}
 	for _, e := range w.logged("c", streamid.ID{}) {
 		args = append(args, e.ID.String())
 	}
 	args = append(args, args[3]) // again
 	s := w.session(1)
-	run, err := parseXDel(&Input{Args: args})
+	run, err := streams.ParseXDel(&engine.Input{Args: args})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.current, err = s.resolve(args); err != nil {
+	if s.Current, err = s.Resolve(args); err != nil {
 		t.Fatal(err)
 	}
-	w.engine.Keyspace().BeginAll(&s.tx)
-	s.ctx = Context{Tx: &s.tx, Session: s, Engine: w.engine}
-	run(&s.ctx)
-	s.tx.Close()
-	s.ctx.outside = nil
-	w.expect(fmt.Sprintf("(integer) %d", 2*deletePiece+1), "XLEN", streamKey) // 1-1 was none
-	w.expect(fmt.Sprintf("(integer) %d", 2*deletePiece+1), args...)
+	w.engine.Keyspace().BeginAll(&s.Tx)
+	s.Ctx = engine.Context{Tx: &s.Tx, Session: s, Engine: w.engine}
+	run(&s.Ctx)
+	s.Tx.Close()
+	s.Ctx.Outside = nil
+	w.expect(fmt.Sprintf("(integer) %d", 2*streams.DeletePiece+1), "XLEN", streamKey) // 1-1 was none
+	w.expect(fmt.Sprintf("(integer) %d", 2*streams.DeletePiece+1), args...)
 	w.expect("(integer) 0", "XLEN", streamKey)
 	w.expect("(error) ERR Invalid stream ID specified as stream command argument", "XDEL", streamKey, "1-1", "nonsense")
 	w.expect("(integer) 0", "XDEL", "__keyevent@absent__:expired", "nonsense")
@@ -307,19 +290,19 @@ func TestXReadBlocks(t *testing.T) {
 	b.waits()
 	w.die("c", 1)
 	last := w.logged("c", streamid.ID{})[2]
-	b.expect(notation(streamsReply(&Context{Session: w.session(2)}, []Reply{Bulk(streamKey), Array(entryReply(&last))})))
+	b.expect(notation(streams.StreamsReply(&engine.Context{Session: w.session(2)}, []engine.Reply{engine.Bulk(streamKey), engine.Array(streams.EntryReply(&last))})))
 
 	// What is there is returned at once, without the limit of a wait.
 	if r := w.do(2, "XREAD", "BLOCK", "0", "STREAMS", streamKey, "0"); len(r.Elems[0].Elems[1].Elems) != 3 {
 		t.Errorf("%s", notation(r))
 	}
 	b = w.block(2, "XREAD", "BLOCK", "0", "STREAMS", "other", streamKey, "0", "$")
-	w.die("c", blockedCount+5)
+	w.die("c", streams.BlockedCount+5)
 	for b.out.Deferred {
 		<-b.out.Resume
 		b.again()
 	}
-	if n := len(b.out.Reply.Elems[0].Elems[1].Elems); n != blockedCount {
+	if n := len(b.out.Reply.Elems[0].Elems[1].Elems); n != streams.BlockedCount {
 		t.Errorf("a reader that has waited gets %d entries", n)
 	}
 }
@@ -333,10 +316,11 @@ func TestXReadBlocksForALogToCome(t *testing.T) {
 	w.logDeaths("c")
 	w.die("c", 1)
 	entry := w.logged("c", streamid.ID{})[0]
-	b.expect(notation(streamsReply(&Context{Session: w.session(2)}, []Reply{Bulk(streamKey), Array(entryReply(&entry))})))
+	b.expect(notation(streams.StreamsReply(&engine.Context{Session: w.session(2)}, []engine.Reply{engine.Bulk(streamKey), engine.Array(streams.EntryReply(&entry))})))
 }
 
-// A death in another container and entries that have gone wake a reader in vain: it goes on waiting behind the same id.
+// A death in another container and entries that have gone wake a reader in vain: it goes on waiting behind
+// the same id.
 func TestXReadGoesOnWaiting(t *testing.T) {
 	t.Parallel()
 	w := newLoggedHarness(t)
@@ -352,7 +336,7 @@ func TestXReadGoesOnWaiting(t *testing.T) {
 	w.expect("(integer) 1", "XTRIM", streamKey, "MAXLEN", "0")
 	b.waits()
 	w.die("c", 1)
-	if b.expect(notation(streamsReply(&Context{Session: w.session(2)}, []Reply{Bulk(streamKey), Array(entryReply(&w.logged("c", streamid.ID{})[0]))}))); t.Failed() {
+	if b.expect(notation(streams.StreamsReply(&engine.Context{Session: w.session(2)}, []engine.Reply{engine.Bulk(streamKey), engine.Array(streams.EntryReply(&w.logged("c", streamid.ID{})[0]))}))); t.Failed() {
 		t.Log(w.idsOf(streamKey))
 	}
 }
@@ -377,7 +361,7 @@ func TestBlockEnds(t *testing.T) {
 	}
 	w.block(2, "XREAD", "BLOCK", "0", "STREAMS", streamKey, "$")
 	w.engine.CloseSession(w.session(2))
-	if n := w.engine.waiters.waiting.Load(); n != 0 {
+	if n := w.engine.Waiters.Waiting.Load(); n != 0 {
 		t.Errorf("%d clients wait", n)
 	}
 	delete(w.sessions, 2)
@@ -403,25 +387,25 @@ func TestPauseHoldsBackWhoHasWaited(t *testing.T) {
 	w.expect("OK", "CLIENT", "PAUSE", "60000")
 	b.again()
 	b.waits()
-	w.engine.pause.finish(nil)
-	b.expect(notation(streamsReply(&Context{Session: w.session(2)}, []Reply{Bulk(streamKey), Array(entryReply(&w.logged("c", streamid.ID{})[0]))})))
+	w.engine.Pause.Finish(nil)
+	b.expect(notation(streams.StreamsReply(&engine.Context{Session: w.session(2)}, []engine.Reply{engine.Bulk(streamKey), engine.Array(streams.EntryReply(&w.logged("c", streamid.ID{})[0]))})))
 }
 
 // A client pays for the places in which it waits.
 func TestWaitsAreCharged(t *testing.T) {
 	t.Parallel()
 	w := newLoggedHarness(t)
-	var limit ClientMemoryLimit
+	var limit engine.ClientMemoryLimit
 	s := w.session(2)
 	s.Memory = limit.Open(s)
 	args := []string{"XREAD", "BLOCK", "0", "STREAMS"}
 	const n = 200
 	for i := range n {
-		args = append(args, streamPrefix+strings.Repeat("x", i+1)+streamSuffix)
+		args = append(args, streams.StreamPrefix+strings.Repeat("x", i+1)+streams.StreamSuffix)
 	}
 	args = append(args, strings.Fields(strings.Repeat("$ ", n))...)
 	b := w.block(2, args...)
-	if size := s.Memory.Size(); size < n*placeSize {
+	if size := s.Memory.Size(); size < n*engine.PlaceSize {
 		t.Errorf("%d bytes are charged", size)
 	}
 	w.expect("(integer) 1", "CLIENT", "UNBLOCK", "2")
@@ -431,44 +415,13 @@ func TestWaitsAreCharged(t *testing.T) {
 	}
 	limit.SetLimit(1000)
 	w.engine.Host.(*testHost).options["requirepass"] = ""
-	if r := w.do(2, args...); r.Str != string(errClientMemory) {
+	if r := w.do(2, args...); r.Str != string(engine.ErrClientMemory) {
 		t.Errorf("over the limit: %s", notation(r))
 	}
 }
 
-func FuzzParseStreams(f *testing.F) {
-	f.Add("XREAD COUNT 2 BLOCK 5 STREAMS a b 0 $")
-	f.Add("XREADGROUP GROUP g c NOACK STREAMS a >")
-	f.Add("XTRIM a MINID ~ 5-1 LIMIT 100")
-	f.Add("XRANGE a (5-1 + COUNT 3")
-	f.Fuzz(func(t *testing.T, line string) {
-		args := strings.Split(line, " ")
-		for _, group := range []bool{false, true} {
-			if o, err := parseXRead(args, group); err == nil && (len(o.keys) == 0 || len(o.keys) != len(o.ids) || o.count < 0 || o.block < -1) {
-				t.Errorf("%q: %+v", args, o)
-			}
-		}
-		if o, err := parseTrimOptions(args); err == nil && (o.limit < 1 || o.length < -1 || o.length < 0 && args[0] == "") {
-			t.Errorf("%q: %+v", args, o)
-		}
-		for _, arg := range args {
-			from, err1 := parseIntervalStart(arg)
-			to, err2 := parseIntervalEnd(arg)
-			if err1 == nil && err2 == nil && !strings.HasPrefix(arg, "(") && to.Less(from) {
-				t.Errorf("%q is the interval from %v to %v", arg, from, to)
-			}
-			if id, err := parseStreamID(arg, 0); err == nil && err1 == nil && id != from {
-				t.Errorf("%q is %v, and %v as a bound", arg, id, from)
-			}
-			if name, ok := logName(arg); ok && streamPrefix+name+streamSuffix != arg {
-				t.Errorf("%q is the log of %q", arg, name)
-			}
-		}
-	})
-}
-
-// SWAPDB ends the windows of UNDO. An item that died within one is logged under its container's name, as of the moment of
-// its death.
+// SWAPDB ends the windows of UNDO. An item that died within one is logged under its container's name, as of
+// the moment of its death.
 func TestSwapLogsDeathsOfWindows(t *testing.T) {
 	t.Parallel()
 	w := newLoggedHarness(t)
@@ -506,7 +459,8 @@ func TestLogBeginsWithItsSwitch(t *testing.T) {
 	}
 }
 
-// What has died in a container without log and was not found yet is not logged where SWAPDB brings it, over a crash neither.
+// What has died in a container without log and was not found yet is not logged where SWAPDB brings it, over a
+// crash neither.
 func TestSwapLogsNoDeathsOfOthers(t *testing.T) {
 	t.Parallel()
 	w := newLoggedHarness(t)

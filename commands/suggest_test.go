@@ -3,6 +3,8 @@ package commands
 import (
 	"strings"
 	"testing"
+
+	"mayfly/commands/engine"
 )
 
 func TestSuggest(t *testing.T) {
@@ -17,13 +19,13 @@ func TestSuggest(t *testing.T) {
 		"GTE": "", "HSET": "", "LPUSH": "", "": "", ".": "", "DOC": "", "DOC.": "", "DOC.X": "", "DOC.ABCDEF": "", "JSON.STE": "JSON.SET", "JSON.XYZ": "", "D\x00C": "",
 		strings.Repeat("x", 1000): "", "DOC." + strings.Repeat("x", 1000): "", "DOC " + strings.Repeat("x", 1000): "",
 	} {
-		if got := suggest(strings.Split(call, " ")); got != want {
+		if got := engine.Suggest(strings.Split(call, " ")); got != want {
 			t.Errorf("%.50q: suggests %q, want %q", call, got, want)
 		}
 	}
-	for what, verb := range synonyms {
+	for what, verb := range engine.Synonyms {
 		family, word, _ := strings.Cut(what, ".")
-		if table[what] != nil || table[family+"."+verb] == nil || word == "" {
+		if engine.Table[what] != nil || engine.Table[family+"."+verb] == nil || word == "" {
 			t.Errorf("a synonym %s for %s", what, verb)
 		}
 	}
@@ -34,20 +36,20 @@ func TestHint(t *testing.T) {
 	t.Parallel()
 	for call, want := range map[string]string{
 		"DOC.PTU": "did you mean DOC.PUT?", "CONTAINER COUNT c": "did you mean DOC.COUNT?", "CONTAINER.COUNT": "did you mean DOC.COUNT?",
-		"doc.search": hintQuery, "FT.SEARCH i *": hintQuery, "ft.create": hintQuery, "CONTAINER.FLUSH c": hintFlush, "COLLECTION.CLEAR c": hintFlush,
-		"DOC.FIND c {}": hintQuery, "INDEX.EXPLAIN c": hintExplain, "DOC.WHY c 1": "did you mean DOC.EXPLAIN?", "DOC.INDEX c /a": hintIndex, "CONTAINER.INDEXES": hintIndexes, "INDEX.REBUILD c": hintRebuild,
-		"CREATE INDEX c /a": hintIndex, "drop index c /a": hintUnindex, "SHOW INDEXES": hintIndexes, "INDEXES": hintIndexes, "INDEXES orders": hintIndexes,
+		"doc.search": engine.HintQuery, "FT.SEARCH i *": engine.HintQuery, "ft.create": engine.HintQuery, "CONTAINER.FLUSH c": engine.HintFlush, "COLLECTION.CLEAR c": engine.HintFlush,
+		"DOC.FIND c {}": engine.HintQuery, "INDEX.EXPLAIN c": engine.HintExplain, "DOC.WHY c 1": "did you mean DOC.EXPLAIN?", "DOC.INDEX c /a": engine.HintIndex, "CONTAINER.INDEXES": engine.HintIndexes, "INDEX.REBUILD c": engine.HintRebuild,
+		"CREATE INDEX c /a": engine.HintIndex, "drop index c /a": engine.HintUnindex, "SHOW INDEXES": engine.HintIndexes, "INDEXES": engine.HintIndexes, "INDEXES orders": engine.HintIndexes,
 		"CREATE": "", "CREATE USER": "", "CREATE.INDEX": "", "INDEX": "",
-		"CONTAINERS": hintLists, "containers orders": hintLists, "COLLECTIONS": hintLists, "CONTAINERS LIST": "did you mean CONTAINER.LIST?", "JSON.XYZ": hintJSON,
-		"FT": "", "JSON": "", "DOC": "", "CONTAINER": "", "HSET k f v": hintTypes, "lpop": hintTypes, "HSET.X": "", "DUMP k": "", "FTX.SEARCH": "", "QUERY": "", "COUNT": "", "FLUSH": "", "": "",
+		"CONTAINERS": engine.HintLists, "containers orders": engine.HintLists, "COLLECTIONS": engine.HintLists, "CONTAINERS LIST": "did you mean CONTAINER.LIST?", "JSON.XYZ": engine.HintJSON,
+		"FT": "", "JSON": "", "DOC": "", "CONTAINER": "", "HSET k f v": engine.HintTypes, "lpop": engine.HintTypes, "HSET.X": "", "DUMP k": "", "FTX.SEARCH": "", "QUERY": "", "COUNT": "", "FLUSH": "", "": "",
 		strings.Repeat("x", 1000): "", "FT." + strings.Repeat("x", 1000): "", "JSON." + strings.Repeat("x", 1000): "",
 	} {
-		if got := hint(strings.Split(call, " ")); got != want {
+		if got := engine.Hint(strings.Split(call, " ")); got != want {
 			t.Errorf("%.50q: says %q, want %q", call, got, want)
 		}
 	}
-	for name := range hints {
-		if table[name] != nil {
+	for name := range engine.Hints {
+		if engine.Table[name] != nil {
 			t.Errorf("a hint for the command %s", name)
 		}
 	}

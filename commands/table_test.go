@@ -4,29 +4,31 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"mayfly/commands/engine"
 )
 
 func TestTableHasEveryRowOnce(t *testing.T) {
 	t.Parallel()
 	n := 0
 	for i, family := range families {
-		n += len(family.commands)
-		if len(family.commands) == 0 {
+		n += len(family.Commands)
+		if len(family.Commands) == 0 {
 			t.Errorf("family %d is empty", i)
 		}
 	}
-	if len(table) != n || len(tableSorted) != n {
-		t.Errorf("%d rows give a table of %d: a name is there twice", n, len(table))
+	if len(engine.Table) != n || len(engine.TableSorted) != n {
+		t.Errorf("%d rows give a table of %d: a name is there twice", n, len(engine.Table))
 	}
-	for _, r := range allRows {
-		if r.sub != nil && len(r.sub) != len(r.Sub) {
-			t.Errorf("%s: a subcommand's name is there twice", r.full)
+	for _, r := range engine.AllRows {
+		if r.Subcommands != nil && len(r.Subcommands) != len(r.Sub) {
+			t.Errorf("%s: a subcommand's name is there twice", r.FullName)
 		}
 	}
-	byName := func(a, b *row) bool { return a.Name < b.Name }
-	for i := 1; i < len(tableSorted); i++ {
-		if !byName(tableSorted[i-1], tableSorted[i]) {
-			t.Errorf("%s stands before %s", tableSorted[i-1].Name, tableSorted[i].Name)
+	byName := func(a, b *engine.Row) bool { return a.Name < b.Name }
+	for i := 1; i < len(engine.TableSorted); i++ {
+		if !byName(engine.TableSorted[i-1], engine.TableSorted[i]) {
+			t.Errorf("%s stands before %s", engine.TableSorted[i-1].Name, engine.TableSorted[i].Name)
 		}
 	}
 }
@@ -36,16 +38,16 @@ func TestClearIsAWrite(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		args  string
-		flags Flags
-		scope Scope
+		flags engine.Flags
+		scope engine.Scope
 	}{
-		{"container.history c", ReadOnly, ScopeNone},
-		{"container.history clear", ReadOnly, ScopeNone},
-		{"container.history c COUNT 1", ReadOnly, ScopeNone},
-		{"CONTAINER.HISTORY c Clear", Write, ScopeAll},
+		{"container.history c", engine.ReadOnly, engine.ScopeNone},
+		{"container.history clear", engine.ReadOnly, engine.ScopeNone},
+		{"container.history c COUNT 1", engine.ReadOnly, engine.ScopeNone},
+		{"CONTAINER.HISTORY c Clear", engine.Write, engine.ScopeAll},
 	} {
-		r, err := resolve(strings.Fields(c.args))
-		if err != nil || r.Flags != c.flags || r.Scope != c.scope || r.number != table["container.history"].number || r.full != "container.history" {
+		r, err := engine.Resolve(strings.Fields(c.args))
+		if err != nil || r.Flags != c.flags || r.Scope != c.scope || r.Number != engine.Table["container.history"].Number || r.FullName != "container.history" {
 			t.Errorf("%s: %+v, %v", c.args, r, err)
 		}
 	}
@@ -55,27 +57,27 @@ func TestClearIsAWrite(t *testing.T) {
 func TestArityFollowsFromSyntax(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		row  row
+		row  engine.Row
 		want int
 	}{
-		{row{full: "x", Command: &Command{}}, 1},
-		{row{full: "x", Command: &Command{Syntax: "key value"}}, 3},
-		{row{full: "x", Command: &Command{Syntax: "[message]"}}, -1},
-		{row{full: "x", Command: &Command{Syntax: "key [key ...]"}}, -2},
-		{row{full: "x", Command: &Command{Syntax: "key value [key value ...]"}}, -3},
-		{row{full: "x", Command: &Command{Syntax: "key [NX | XX] [EX seconds]"}}, -2},
-		{row{full: "x|y", Command: &Command{Syntax: "<A a | B b>"}}, 4},
-		{row{full: "x|y", Command: &Command{Syntax: "<A a | B>"}}, -3},
-		{row{full: "x", Command: &Command{Sub: make([]Command, 1)}}, -2},
-		{row{full: "x", Command: &Command{Syntax: "]"}}, 0},
+		{engine.Row{FullName: "x", Command: &engine.Command{}}, 1},
+		{engine.Row{FullName: "x", Command: &engine.Command{Syntax: "key value"}}, 3},
+		{engine.Row{FullName: "x", Command: &engine.Command{Syntax: "[message]"}}, -1},
+		{engine.Row{FullName: "x", Command: &engine.Command{Syntax: "key [key ...]"}}, -2},
+		{engine.Row{FullName: "x", Command: &engine.Command{Syntax: "key value [key value ...]"}}, -3},
+		{engine.Row{FullName: "x", Command: &engine.Command{Syntax: "key [NX | XX] [EX seconds]"}}, -2},
+		{engine.Row{FullName: "x|y", Command: &engine.Command{Syntax: "<A a | B b>"}}, 4},
+		{engine.Row{FullName: "x|y", Command: &engine.Command{Syntax: "<A a | B>"}}, -3},
+		{engine.Row{FullName: "x", Command: &engine.Command{Sub: make([]engine.Command, 1)}}, -2},
+		{engine.Row{FullName: "x", Command: &engine.Command{Syntax: "]"}}, 0},
 	} {
-		if got := c.row.arity(); got != c.want {
-			t.Errorf("%s %q: arity %d, not %d", c.row.full, c.row.Syntax, got, c.want)
+		if got := c.row.CountedArity(); got != c.want {
+			t.Errorf("%s %q: arity %d, not %d", c.row.FullName, c.row.Syntax, got, c.want)
 		}
 	}
-	for _, r := range allRows {
-		if same := r.Arity == r.arity(); same == slices.Contains(looseArity, r.full) {
-			t.Errorf("%s: arity %d, but %q asks for %d", r.full, r.Arity, r.Syntax, r.arity())
+	for _, r := range engine.AllRows {
+		if same := r.Arity == r.CountedArity(); same == slices.Contains(looseArity, r.FullName) {
+			t.Errorf("%s: arity %d, but %q asks for %d", r.FullName, r.Arity, r.Syntax, r.CountedArity())
 		}
 	}
 }
@@ -87,36 +89,16 @@ var looseArity = []string{
 
 func TestFind(t *testing.T) {
 	for _, name := range []string{"get", "GET", "gEt", "doc.put", "DOC.Put"} {
-		if table.find(name) == nil {
+		if engine.Table.Find(name) == nil {
 			t.Errorf("%q is not found", name)
 		}
 	}
 	for _, name := range []string{"", "ge", "gett", "get ", "GET\x00", "ɢet", "config|get", string(make([]byte, 1<<20))} {
-		if table.find(name) != nil {
+		if engine.Table.Find(name) != nil {
 			t.Errorf("%.20q is found", name)
 		}
 	}
-	if n := testing.AllocsPerRun(100, func() { table.find("DOC.PEXPIRETIME") }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { engine.Table.Find("DOC.PEXPIRETIME") }); n != 0 {
 		t.Errorf("a look-up allocates %v times", n)
-	}
-}
-
-func TestKeysIDs(t *testing.T) {
-	t.Parallel()
-	args := []string{"command", "1", "2", "3", "4"}
-	for _, tt := range []struct {
-		keys Keys
-		want []string
-	}{
-		{Keys{}, nil},
-		{OneKey, []string{"1"}},
-		{AllKeys, []string{"1", "2", "3", "4"}},
-		{OneID, []string{"2"}},
-		{AllIDs, []string{"2", "3", "4"}},
-		{Pairs, []string{"1", "3"}},
-	} {
-		if got := tt.keys.ids(nil, args); !slices.Equal(got, tt.want) {
-			t.Errorf("%v: %q, want %q", tt.keys, got, tt.want)
-		}
 	}
 }

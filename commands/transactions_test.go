@@ -12,9 +12,10 @@ import (
 	"testing"
 	"unsafe"
 
-	"mayfly/commands/redisfmt"
+	"mayfly/commands/engine"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
+	"mayfly/redisfmt"
 	"mayfly/test/drill"
 	"mayfly/vfs"
 	"mayfly/vfs/vfstest"
@@ -45,7 +46,7 @@ func TestPanicInTransaction(t *testing.T) {
 	w.queueAll(1, []string{"SET", "a", "1"}, []string{"panic-early"}, []string{"INCR", "a"})
 	w.expect("1) OK\n2) "+insideFailed+"\n3) (integer) 2", "EXEC")
 	w.queueAll(1, []string{"INCR", "a"}, []string{"panic-late", "b"}, []string{"INCR", "a"})
-	w.expect("(error) "+string(errExecInternal), "EXEC")
+	w.expect("(error) "+string(engine.ErrExecInternal), "EXEC")
 	for _, name := range []string{"panic-early", "panic-late", "engine_test.go"} {
 		if !strings.Contains(log.String(), name) {
 			t.Errorf("the log lacks %s", name)
@@ -62,16 +63,16 @@ func TestPanicInTransaction(t *testing.T) {
 func TestEveryCommandInTransaction(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
-	for n, r := range allRows {
-		if r.Parse == nil || r.Flags&(Immediate|OnlyInCluster) != 0 {
+	for n, r := range engine.AllRows {
+		if r.Parse == nil || r.Flags&(engine.Immediate|engine.OnlyInCluster) != 0 {
 			continue
 		}
-		args := append(strings.Split(r.full, "|"), slices.Repeat([]string{"0"}, 9)...)[:max(r.Arity, -r.Arity)]
+		args := append(strings.Split(r.FullName, "|"), slices.Repeat([]string{"0"}, 9)...)[:max(r.Arity, -r.Arity)]
 		session := n + 1
 		w.do(session, "MULTI")
 		w.do(session, "SET", "k", "v")
 		if reply := w.do(session, args...); reply.Str != "QUEUED" {
-			if r.Flags&NoMulti == 0 {
+			if r.Flags&engine.NoMulti == 0 {
 				t.Errorf("%q is not queued: %s", args, notation(reply))
 			}
 			continue
@@ -79,7 +80,7 @@ func TestEveryCommandInTransaction(t *testing.T) {
 		w.do(session, "FLUSHALL")
 		w.do(session, "EXISTS", "k")
 		reply := w.do(session, "EXEC")
-		if len(reply.Elems) != 4 || reply.Elems[1].Kind == KindNone || notation(reply.Elems[3]) != "(integer) 0" {
+		if len(reply.Elems) != 4 || reply.Elems[1].Kind == engine.KindNone || notation(reply.Elems[3]) != "(integer) 0" {
 			t.Errorf("%q: %s", args, notation(reply))
 		}
 	}
@@ -126,7 +127,7 @@ func TestQueueIsBounded(t *testing.T) {
 	t.Parallel()
 	drill.Slow(t) // fills a queue
 	w := newHarness(t)
-	w.host.options["max-value-size"] = strconv.Itoa(minQueueLimit / queueFactor)
+	w.host.options["max-value-size"] = strconv.Itoa(engine.MinQueueLimit / engine.QueueFactor)
 	const tooMuch = "(error) ERR the commands of a transaction take too much memory: legal are up to 67108864 bytes"
 	megabyte := strings.Repeat("x", 1<<20)
 	many := slices.Repeat([]string{""}, 1<<16)
@@ -144,12 +145,12 @@ func TestQueueIsBounded(t *testing.T) {
 		if queued < 50 || queued > 64 {
 			t.Errorf("%.20q: %d MiB are queued", args, queued)
 		}
-		tx := &w.session(1).multi
-		if tx.size != 0 || len(tx.commands) != 0 || cap(tx.args) > 1<<10 {
-			t.Errorf("a failed transaction keeps %d bytes, %d commands and room for %d arguments", tx.size, len(tx.commands), cap(tx.args))
+		tx := &w.session(1).Multi
+		if tx.Size != 0 || len(tx.Commands) != 0 || cap(tx.Args) > 1<<10 {
+			t.Errorf("a failed transaction keeps %d bytes, %d commands and room for %d arguments", tx.Size, len(tx.Commands), cap(tx.Args))
 		}
 		w.expect("QUEUED", args...)
-		if tx.size != 0 || len(tx.commands) != 0 {
+		if tx.Size != 0 || len(tx.Commands) != 0 {
 			t.Error("what will never run is kept")
 		}
 		w.expect("(error) EXECABORT Transaction discarded because of previous errors.", "EXEC")
@@ -198,8 +199,8 @@ func TestCloseSession(t *testing.T) {
 	w.queueAll(2, []string{"SET", "k", "1"})
 	s := w.session(2)
 	w.engine.CloseSession(s)
-	if len(s.multi.watcher.IDs()) > 0 || s.multi.open || len(s.multi.commands) > 0 || s.multi.watcherSize != 0 {
-		t.Errorf("left behind: %+v", &s.multi)
+	if len(s.Multi.Watcher.IDs()) > 0 || s.Multi.Open || len(s.Multi.Commands) > 0 || s.Multi.WatcherSize != 0 {
+		t.Errorf("left behind: %+v", &s.Multi)
 	}
 	w.expect("OK", "SET", "k", "2") // alerts nobody
 	w.engine.CloseSession(s)        // twice does no harm
@@ -316,7 +317,7 @@ func dumpCut(w *harness, end int64) []string {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	other := &harness{t: w.t, engine: NewEngine(ks, nil, zerolog.Nop())}
+	other := &harness{t: w.t, engine: engine.NewEngine(ks, nil, zerolog.Nop())}
 	all := other.dump()
 	other.check()
 	if err := ks.Close(); err != nil {
@@ -337,11 +338,11 @@ func TestTransfers(t *testing.T) {
 		all = append(all, account(i))
 		w.do(1, "SET", account(i), strconv.Itoa(start))
 	}
-	sessions := make([]*Session, tellers+auditors)
+	sessions := make([]*engine.Session, tellers+auditors)
 	for i := range sessions {
 		sessions[i] = w.session(i + 1)
 	}
-	run := func(s *Session, commands ...[]string) Reply {
+	run := func(s *engine.Session, commands ...[]string) engine.Reply {
 		w.engine.Execute(s, []string{"MULTI"})
 		for _, args := range commands {
 			w.engine.Execute(s, args)
@@ -410,7 +411,7 @@ func TestOptimisticCounter(t *testing.T) {
 	const clients, rounds = 6, 200
 	w := newHarness(t)
 	w.do(1, "SET", "counter", "0")
-	sessions := make([]*Session, clients)
+	sessions := make([]*engine.Session, clients)
 	for i := range sessions {
 		sessions[i] = w.session(i + 1)
 	}
@@ -423,7 +424,7 @@ func TestOptimisticCounter(t *testing.T) {
 				n, _ := redisfmt.ParseInt(w.engine.Execute(s, []string{"GET", "counter"}).Reply.Str)
 				w.engine.Execute(s, []string{"MULTI"})
 				w.engine.Execute(s, []string{"SET", "counter", strconv.FormatInt(n+1, 10)})
-				if w.engine.Execute(s, []string{"EXEC"}).Reply.Kind == KindArray {
+				if w.engine.Execute(s, []string{"EXEC"}).Reply.Kind == engine.KindArray {
 					succeeded[i]++
 				}
 			}

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"mayfly/commands/admin"
+	"mayfly/commands/engine"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the replies as they are now into the transcripts")
@@ -66,7 +69,7 @@ func TestTranscriptsOnRedis(t *testing.T) {
 				s.compare(t, notation(conns[session].do(t, s.args(t)...)), *rewrite)
 				compared++
 			case s.directive() == "received":
-				s.compare(t, notation(several(conns[session].received(t))), *rewrite)
+				s.compare(t, notation(admin.Several(conns[session].received(t))), *rewrite)
 				compared++
 			}
 		}
@@ -199,13 +202,13 @@ type transcriptPlayer struct {
 }
 
 // play plays a step, and returns the reply of a command.
-func (p *transcriptPlayer) play(s *step) (reply Reply) {
+func (p *transcriptPlayer) play(s *step) (reply engine.Reply) {
 	switch {
 	case s.isCommand():
 		reply = p.harness.do(p.session, s.args(p.t)...)
 		s.compare(p.t, notation(reply), *rewrite && !p.same)
 	case s.directive() == "received":
-		s.compare(p.t, notation(several(p.harness.received(p.session))), *rewrite && !p.same)
+		s.compare(p.t, notation(admin.Several(p.harness.received(p.session))), *rewrite && !p.same)
 	case s.directive() == "session":
 		p.session = s.number(p.t)
 	case s.directive() != "" && p.same:
@@ -222,7 +225,7 @@ func (p *transcriptPlayer) play(s *step) (reply Reply) {
 	case s.directive() == "purge":
 		p.harness.engine.Keyspace().PurgeOnce()
 	case s.text == redisSame:
-		p.same, p.session, p.harness.sessions = true, 1, map[int]*Session{}
+		p.same, p.session, p.harness.sessions = true, 1, map[int]*engine.Session{}
 		p.harness.do(1, "FLUSHALL")
 	case s.text == redisDiffers:
 		p.same = false

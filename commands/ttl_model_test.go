@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"mayfly/commands/engine"
 	"mayfly/test/drill"
 )
 
@@ -52,7 +53,7 @@ func (m *model) removeDead(now int64) {
 func TestTTLAgainstModel(t *testing.T) {
 	t.Parallel()
 	first := drill.Seed(t)
-	for seed := range drill.Pick[uint64](2, 6, 200) {
+	for seed := range drill.Pick[uint64](2, 3, 200) {
 		seed += first
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
@@ -78,7 +79,7 @@ func playModel(t *testing.T, rnd *rand.Rand) {
 		if d.value {
 			refusal = "(error) ERR the document is not an object: JSON.* commands change it"
 		}
-		switch rnd.IntN(18) {
+		switch rnd.IntN(20) {
 		case 0, 1, 2:
 			event = fmt.Sprintf("put %s with ttl %d", id, ttl)
 			json := "{}"
@@ -101,7 +102,7 @@ func playModel(t *testing.T, rnd *rand.Rand) {
 				m.docs[id] = d
 			}
 			if rnd.IntN(2) == 0 {
-				w.expect(notation(Flag(alive)), "DOC.TOUCH", "c", id)
+				w.expect(notation(engine.Flag(alive)), "DOC.TOUCH", "c", id)
 				break
 			}
 			want := "(nil)"
@@ -111,7 +112,7 @@ func playModel(t *testing.T, rnd *rand.Rand) {
 			w.expect(want, "DOC.GETTOUCH", "c", id, "MINAGE", "0", "PATH", "/_ts")
 		case 5:
 			event = fmt.Sprintf("set ttl of %s to %d", id, ttl)
-			want := notation(Flag(alive))
+			want := notation(engine.Flag(alive))
 			if alive && d.value {
 				want = refusal
 			} else if alive {
@@ -125,7 +126,7 @@ func playModel(t *testing.T, rnd *rand.Rand) {
 		case 6:
 			event = "delete " + id
 			delete(m.docs, id)
-			w.expect(notation(Flag(alive)), "DOC.DEL", "c", id)
+			w.expect(notation(engine.Flag(alive)), "DOC.DEL", "c", id)
 		case 7, 8:
 			m.def = pick(0, -1, 1, 2, 3, 4)
 			event = fmt.Sprintf("default %d", m.def)
@@ -175,6 +176,42 @@ func playModel(t *testing.T, rnd *rand.Rand) {
 			event = "set a value " + id
 			w.expect("OK", "JSON.SET", id, "$", []string{"5", `"ttl"`, "[1]", "null", `[{"ttl":1}]`}[rnd.IntN(5)])
 			m.docs[id] = modelDoc{ts: now, value: true}
+		case 17, 18:
+			value, option := rnd.IntN(2) == 0, []string{"EX", "EXAT", "KEEPTTL"}[rnd.IntN(3)]
+			event = fmt.Sprintf("set %s with an end: %s %d", id, option, ttl)
+			moment := now + ttl*1000
+			args := []string{"JSON.SET", id, "$", map[bool]string{true: "5", false: `{"ttl":4}`}[value], option}
+			next := modelDoc{ts: now, value: value}
+			switch option {
+			case "KEEPTTL": // the end of its own
+				if moment = d.moment; d.ttl > 0 {
+					moment = d.ts + d.ttl*1000
+				} else if d.ttl == -1 {
+					moment = -1
+				}
+			case "EXAT":
+				moment = (now/1000 + ttl) * 1000
+				args = append(args, strconv.FormatInt(now/1000+ttl, 10))
+			case "EX":
+				if ttl < 1 {
+					continue
+				}
+				args = append(args, strconv.FormatInt(ttl, 10))
+			}
+			switch {
+			case value:
+				next.moment = moment
+			case moment == 0:
+				next.ttl = 4
+			case moment == -1:
+				next.ttl = -1
+			default:
+				next.ttl = max((moment-now+999)/1000, 1)
+			}
+			w.expect("OK", args...)
+			if m.docs[id] = next; option == "EXAT" && moment <= now {
+				delete(m.docs, id)
+			}
 		case 15:
 			event = fmt.Sprintf("expire the value %s in %d s", id, ttl)
 			if !d.value || ttl < 1 {
@@ -207,12 +244,12 @@ func playModel(t *testing.T, rnd *rand.Rand) {
 						left = end - now
 					}
 				}
-				w.expect(notation(Integer(end)), "DOC.PEXPIRETIME", "c", id)
-				w.expect(notation(Integer(left)), "DOC.PTTL", "c", id)
+				w.expect(notation(engine.Integer(end)), "DOC.PEXPIRETIME", "c", id)
+				w.expect(notation(engine.Integer(left)), "DOC.PTTL", "c", id)
 			}
 		}
 		if rnd.IntN(6) == 0 {
-			w.expect(notation(Count(len(m.docs))), "DOC.COUNT", "c")
+			w.expect(notation(engine.Count(len(m.docs))), "DOC.COUNT", "c")
 		}
 		if t.Failed() {
 			t.Fatalf("after: %s", event)

@@ -9,8 +9,8 @@ import (
 	"mayfly/keyspace/eviction"
 )
 
-// TestUndoWithinMaxMemory: at the limit all windows end, and what they have kept makes room, before a write is refused
-// or an item is evicted.
+// TestUndoWithinMaxMemory: at the limit all windows end, and what they have kept makes room, before a write
+// is refused or an item is evicted.
 func TestUndoWithinMaxMemory(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []eviction.Policy{eviction.None, eviction.AllKeysLRU} {
@@ -42,8 +42,8 @@ func TestUndoWithinMaxMemory(t *testing.T) {
 				if change != "FLUSHALL" {
 					w.expect(`"v"`, "GET", "stays")
 				}
-				if w.engine.memory.evicted.Load() != 0 || w.engine.Keyspace().UndoMemory() != 0 {
-					t.Errorf("%d items were evicted, %d bytes to undo are left", w.engine.memory.evicted.Load(), w.engine.Keyspace().UndoMemory())
+				if w.engine.Memory.Evicted.Load() != 0 || w.engine.Keyspace().UndoMemory() != 0 {
+					t.Errorf("%d items were evicted, %d bytes to undo are left", w.engine.Memory.Evicted.Load(), w.engine.Keyspace().UndoMemory())
 				}
 				for range 20 { // the rest goes as a limit that was lowered is reached: step by step
 					w.expect("OK", "SET", "stays", "v")
@@ -56,8 +56,8 @@ func TestUndoWithinMaxMemory(t *testing.T) {
 	}
 }
 
-// TestWindowsOutlastAFullHistory tries rules and takes them back more often than a history has entries. An earlier change
-// can be taken back nevertheless, after a restart too.
+// TestWindowsOutlastAFullHistory tries rules and takes them back more often than a history has entries. An
+// earlier change can be taken back nevertheless, after a restart too.
 func TestWindowsOutlastAFullHistory(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)

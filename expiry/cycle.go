@@ -64,8 +64,8 @@ func (c *cycle) sampleDue() bool {
 // lockedPause is the time in ms after which to try a pool again that was locked for long.
 const lockedPause = 10
 
-// scan samples a pool that is not hot. If it finds dead items it returns the pool as a hot one, and whether there
-// are more.
+// scan samples a pool that is not hot. If it finds dead items it returns the pool as a hot one, and whether
+// there are more.
 func (c *cycle) scan(pool Pool) (hot *hotPool, more bool) {
 	got := c.draw(pool)
 	c.first.add(got)
@@ -120,6 +120,6 @@ type hotPool struct {
 	misses int  // slow cycles since the last find
 }
 
-// maxMisses is the number of slow cycles without a find after which a pool is no longer hot. Fast cycles would
-// mostly sample it in vain, so it is left to the scan of all pools.
+// maxMisses is the number of slow cycles without a find after which a pool is no longer hot. Fast cycles
+// would mostly sample it in vain, so it is left to the scan of all pools.
 const maxMisses = 2

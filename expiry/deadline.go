@@ -15,9 +15,10 @@ const (
 	legalDeadline = "whole seconds since 1970 from 1 to 253402300799, and times of RFC 3339 such as 2026-11-22T08:00:00Z"
 )
 
-// ParseDeadline reads the raw JSON of a document's deadline, the root member of this name: whole seconds since 1970 in
-// any notation, or a time of RFC 3339 in a string, whose content is text. It returns the moment in ms since the epoch,
-// 0 for null, which is the same as absent. Fractions of a second are cut to ms. Anything else is a [RangeError].
+// ParseDeadline reads the raw JSON of a document's deadline, the root member of this name: whole seconds
+// since 1970 in any notation, or a time of RFC 3339 in a string, whose content is text. It returns the moment
+// in ms since the epoch, 0 for null, which is the same as absent. Fractions of a second are cut to ms.
+// Anything else is a [RangeError].
 //
 // The moment may be before 1970 and have passed.
 func ParseDeadline(name, raw, text string) (at int64, err error) {
@@ -49,9 +50,9 @@ func PassedDeadline(name, raw string) error {
 	return fmt.Errorf("invalid %s %s: legal are moments that have not passed", Quote(name), Quote(raw))
 }
 
-// OwnEnd returns the expireAt of a document with a ttl and a deadline in ms, 0 for none. The deadline caps the rule that the
-// document has: the end by its ttl, or the container's default. ts is the time of its last write in ms. A deadline before
-// that counts as the first ms after it: see [Policy].
+// OwnEnd returns the expireAt of a document with a ttl and a deadline in ms, 0 for none. The deadline caps
+// the rule that the document has: the end by its ttl, or the container's default. ts is the time of its last
+// write in ms. A deadline before that counts as the first ms after it: see [Policy].
 func OwnEnd(ts int64, ttl TTL, deadline int64) int64 {
 	switch at := max(deadline, ts+1); {
 	case !DeadlineRules(ts, ttl, deadline):
@@ -63,20 +64,20 @@ func OwnEnd(ts int64, ttl TTL, deadline int64) int64 {
 	}
 }
 
-// DeadlineRules reports whether a deadline in ms, 0 for none, comes before the end that a ttl gives, or with it. A ttl
-// of -1 gives none. Without a ttl the container's default may give an earlier one.
+// DeadlineRules reports whether a deadline in ms, 0 for none, comes before the end that a ttl gives, or with
+// it. A ttl of -1 gives none. Without a ttl the container's default may give an earlier one.
 func DeadlineRules(ts int64, ttl TTL, deadline int64) bool {
 	return deadline != 0 && (ttl <= 0 || deadline <= after(ts, ttl))
 }
 
-// Passed reports whether a deadline in ms, 0 for none, has passed at a moment in ms, so that its document is dead. In a
-// container that is off or on hold a deadline does not count.
+// Passed reports whether a deadline in ms, 0 for none, has passed at a moment in ms, so that its document is
+// dead. In a container that is off or on hold a deadline does not count.
 func (p *Policy) Passed(deadline, now int64) bool {
 	return deadline != 0 && deadline <= now && p.Default != Off && p.Hold == ""
 }
 
-// parseMoment reads a date-time of RFC 3339 and returns it in ms since the epoch. T and Z may be small letters. A leap
-// second is refused: time since the epoch has none.
+// parseMoment reads a date-time of RFC 3339 and returns it in ms since the epoch. T and Z may be small
+// letters. A leap second is refused: time since the epoch has none.
 func parseMoment(s string) (ms int64, ok bool) {
 	const shape = "dddd-dd-ddTdd:dd:dd"
 	if len(s) <= len(shape) {
@@ -165,8 +166,9 @@ func daysIn(year, month int) int {
 	return 31
 }
 
-// daysSince1970 returns the number of days from 1970-01-01 to a day of the Gregorian calendar, from year 0 on. Years
-// begin in March here, so that a leap day is the last of its year. (Howard Hinnant, days_from_civil.)
+// daysSince1970 returns the number of days from 1970-01-01 to a day of the Gregorian calendar, from year 0
+// on. Years begin in March here, so that a leap day is the last of its year. (Howard Hinnant,
+// days_from_civil.)
 func daysSince1970(year, month, day int) int {
 	if month <= 2 {
 		year--

@@ -45,7 +45,8 @@ func TestParseDeadline(t *testing.T) {
 	}
 }
 
-// FuzzDeadline compares the times that are read with those of the standard library, and numbers with exact arithmetic.
+// FuzzDeadline compares the times that are read with those of the standard library, and numbers with exact
+// arithmetic.
 func FuzzDeadline(f *testing.F) {
 	for _, seed := range []string{
 		"2026-11-22T08:00:00Z", "2026-11-22t08:00:00.123456z", "2026-11-22T08:00:00+23:59", "0000-01-01T00:00:00-23:59", "9999-12-31T23:59:59.999999999Z",
@@ -87,8 +88,8 @@ func FuzzDeadline(f *testing.F) {
 	})
 }
 
-// farOffset reports whether a time ends with an offset that RFC 3339 does not have. The standard library takes those, a
-// comma before the fraction, and hours of one digit.
+// farOffset reports whether a time ends with an offset that RFC 3339 does not have. The standard library
+// takes those, a comma before the fraction, and hours of one digit.
 func farOffset(s string) bool {
 	offset := s[len(s)-min(6, len(s)):]
 	return len(offset) == 6 && (offset[1:3] > "23" || offset[4:] > "59")

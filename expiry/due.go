@@ -2,9 +2,9 @@ package expiry
 
 import "math"
 
-// Due returns the moment in ms from which an item may be removed, by the policy that rules: [Retention.Purgeable] selects
-// it from then on, and not before. ts is the time of its last write in ms. A moment that has passed may be any. It is
-// [NeverDue] for an item that stays as long as nothing changes.
+// Due returns the moment in ms from which an item may be removed, by the policy that rules:
+// [Retention.Purgeable] selects it from then on, and not before. ts is the time of its last write in ms. A
+// moment that has passed may be any. It is [NeverDue] for an item that stays as long as nothing changes.
 func (r Retention) Due(p *Policy, ts, expireAt int64) int64 {
 	switch {
 	case expireAt > Inherit:
@@ -19,8 +19,9 @@ func (r Retention) Due(p *Policy, ts, expireAt int64) int64 {
 	return at
 }
 
-// EarliestDue returns the earliest moment in ms from which one of many items may be removed. byDefault is the earliest last
-// write of those that inherit, byOwnTTL the earliest end or cap of those with one. [NeverDue] stands for none of a kind.
+// EarliestDue returns the earliest moment in ms from which one of many items may be removed. byDefault is the
+// earliest last write of those that inherit, byOwnTTL the earliest end or cap of those with one. [NeverDue]
+// stands for none of a kind.
 func (r Retention) EarliestDue(p *Policy, byDefault, byOwnTTL int64) int64 {
 	at := NeverDue
 	if byDefault != NeverDue {
@@ -32,7 +33,8 @@ func (r Retention) EarliestDue(p *Policy, byDefault, byOwnTTL int64) int64 {
 	return at
 }
 
-// due is Due of an item by the one moment that decides: its own end, or its last write. Later moments are due no earlier.
+// due is Due of an item by the one moment that decides: its own end, or its last write. Later moments are due
+// no earlier.
 func (r Retention) due(p *Policy, moment int64, own bool) int64 {
 	at := p.killsAt(moment, own)
 	for i := range r {

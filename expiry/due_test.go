@@ -72,7 +72,8 @@ func TestDueIsTheFirstMoment(t *testing.T) {
 	}
 }
 
-// TestEarliestDueOfBothQueues: the earlier of the two kinds of items decides, and moments far away do not wrap around.
+// TestEarliestDueOfBothQueues: the earlier of the two kinds of items decides, and moments far away do not
+// wrap around.
 func TestEarliestDueOfBothQueues(t *testing.T) {
 	t.Parallel()
 	p := Policy{Default: 10}

@@ -19,8 +19,9 @@ const (
 	Released Action = "released"
 )
 
-// HistoryEntry is one change of a container. From At on, until the At of the next entry, its policy rules. A history is
-// a slice of entries, oldest first. It is immutable: a change makes a new slice. All moments are in ms.
+// HistoryEntry is one change of a container. From At on, until the At of the next entry, its policy rules. A
+// history is a slice of entries, oldest first. It is immutable: a change makes a new slice. All moments are
+// in ms.
 type HistoryEntry struct {
 	At     int64
 	What   Action
@@ -46,12 +47,14 @@ const (
 	ByChange    Cause = "change"    // a changed default, at once
 )
 
-// Death returns when an item died by now (ms), of what, and the etag of the settings that ruled then. The item was last
-// written at ts with an expireAt. The cause is empty if it lives. The history must not be empty.
+// Death returns when an item died by now (ms), of what, and the etag of the settings that ruled then. The
+// item was last written at ts with an expireAt. The cause is empty if it lives. The history must not be
+// empty.
 //
-// An item dies in an era, the time of an entry's rule, if its end by that rule is before, or at, the change that ends the
-// era. If the end is before, or at, the change that begins the era, the item dies of that change. What died before the
-// history begins, or before a swap, counts as dead at that entry: only marks are left of it.
+// An item dies in an era, the time of an entry's rule, if its end by that rule is before, or at, the change
+// that ends the era. If the end is before, or at, the change that begins the era, the item dies of that
+// change. What died before the history begins, or before a swap, counts as dead at that entry: only marks are
+// left of it.
 func Death(ts, expireAt int64, history []HistoryEntry, now int64) (at int64, cause Cause, policy uint64) {
 	first := 0
 	for history[first].Undone {
@@ -87,8 +90,8 @@ func Death(ts, expireAt int64, history []HistoryEntry, now int64) (at int64, cau
 	return 0, "", 0
 }
 
-// DefaultBy returns the oldest entry since which the default of the last one has ruled. earlier reports that it may have
-// ruled before, as the history does not reach back. The history must not be empty.
+// DefaultBy returns the oldest entry since which the default of the last one has ruled. earlier reports that
+// it may have ruled before, as the history does not reach back. The history must not be empty.
 func DefaultBy(history []HistoryEntry) (e HistoryEntry, earlier bool) {
 	at := len(history) - 1
 	for i := at - 1; i >= 0; i-- {
@@ -104,8 +107,9 @@ func DefaultBy(history []HistoryEntry) (e HistoryEntry, earlier bool) {
 	return e, len(history) == MostHistory && e.What != Created && e.What != Restored
 }
 
-// Cleared returns what a history has to tell if nobody asks who changed the container before, and why: the policy of the last
-// entry, and since when its default has ruled. The history must not be empty. The causes of deaths that come are the same.
+// Cleared returns what a history has to tell if nobody asks who changed the container before, and why: the
+// policy of the last entry, and since when its default has ruled. The history must not be empty. The causes
+// of deaths that come are the same.
 func Cleared(history []HistoryEntry) HistoryEntry {
 	e, _ := DefaultBy(history)
 	last := &history[len(history)-1]

@@ -6,8 +6,8 @@ import (
 	"mayfly/test/drill"
 )
 
-// deathOf simulates a life step by step: it looks at every moment before and after each change, and asks nothing but
-// whether the rule of that moment has ended the item.
+// deathOf simulates a life step by step: it looks at every moment before and after each change, and asks
+// nothing but whether the rule of that moment has ended the item.
 func deathOf(ts, own int64, eras []HistoryEntry, now, step int64) (at int64, cause Cause, policy uint64) {
 	ended := func(p Policy, at int64) (Cause, bool) {
 		switch {
@@ -45,7 +45,7 @@ func deathOf(ts, own int64, eras []HistoryEntry, now, step int64) (at int64, cau
 func TestDeath(t *testing.T) {
 	t.Parallel()
 	const step, start = 250, 1_000_000
-	rounds := drill.Pick(5000, 40_000, 5_000_000)
+	rounds := drill.Pick(5000, 15_000, 5_000_000)
 	rng := drill.Rand(t)
 	rule := func() TTL { return []TTL{Off, Forever, 1, 2, 3, 5, 8}[rng.IntN(7)] }
 	causes := map[Cause]int{}

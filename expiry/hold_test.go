@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestHold: in random histories of defaults and holds an item dies when a simulation that judges every ms says so, and
-// nothing dies while a hold lasts.
+// TestHold: in random histories of defaults and holds an item dies when a simulation that judges every ms
+// says so, and nothing dies while a hold lasts.
 func TestHold(t *testing.T) {
 	t.Parallel()
 	type item struct {

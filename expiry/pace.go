@@ -8,8 +8,8 @@ const (
 	MaxEffort = 10
 )
 
-// rest is how long a cycle leaves the processor to others after a burst of work. In a process that does nothing
-// else, timers are no finer.
+// rest is how long a cycle leaves the processor to others after a burst of work. In a process that does
+// nothing else, timers are no finer.
 const rest = time.Millisecond
 
 // pace is the meaning of an effort.

@@ -12,16 +12,16 @@ import (
 
 // The active purge: freeing the memory of dead items that no command meets
 //
-// A dead item is absent for everybody at once, and a transaction that meets it removes it. An item that no command
-// asks for would stay in memory for ever; the active purge looks for it. It is modelled on activeExpireCycle in Redis'
-// expire.c: it takes small samples from each pool of items that could die and removes the dead among them. It goes on
-// with a pool while there are more. So the work follows the deaths: next to none when nothing dies, as much as the
-// budget allows when much does.
+// A dead item is absent for everybody at once, and a transaction that meets it removes it. An item that no
+// command asks for would stay in memory for ever; the active purge looks for it. It is modelled on
+// activeExpireCycle in Redis' expire.c: it takes small samples from each pool of items that could die and
+// removes the dead among them. It goes on with a pool while there are more. So the work follows the deaths:
+// next to none when nothing dies, as much as the budget allows when much does.
 //
 // # Kept from Redis
 //
-// The slow cycle runs ten times a second and samples every pool. Fast cycles run in between. The effort, 1 to 10, sets
-// with e = effort-1:
+// The slow cycle runs ten times a second and samples every pool. Fast cycles run in between. The effort, 1 to
+// 10, sets with e = effort-1:
 //
 //	dead items a sample         20 + 5e
 //	share of one CPU            25 + 2e percent
@@ -29,57 +29,60 @@ import (
 //	longest fast cycle          1000 + 250e µs
 //	pause before a fast cycle   10 - e ms; if time has run out, at most the length of one
 //
-// A cycle that ran out of time is continued by the next one. The share of dead items is estimated by a running average
-// in which each slow cycle weighs 5 percent.
+// A cycle that ran out of time is continued by the next one. The share of dead items is estimated by a
+// running average in which each slow cycle weighs 5 percent.
 //
 // # Different, and why
 //
-//  1. Redis does not know when items die. Its samples are random, contain few dead items if few have died, and only
-//     estimate how many there are. Among a million live items the event of a death comes by chance. Pools here are
-//     roughly sorted: a sample is of the items that die first, and most of them are dead. The pool knows whether there
-//     are more. Whether to go on with a pool is no guess, only a matter of time.
+//  1. Redis does not know when items die. Its samples are random, contain few dead items if few have died,
+//     and only estimate how many there are. Among a million live items the event of a death comes by chance.
+//     Pools here are roughly sorted: a sample is of the items that die first, and most of them are dead. The
+//     pool knows whether there are more. Whether to go on with a pool is no guess, only a matter of time.
 //
-//  2. In Redis fast cycles help when a slow one ran out of time. Even if it did not, a tenth of a second is long when
-//     few items are left and many die: of 20,000 items, 16,700 deaths a second are 8 percent in one interval. So fast
-//     cycles here sample hot pools too, those in which dead items were found lately. The pause between fast cycles is
-//     the acceptable share of an interval. Of items that die evenly within a time t, one pause leaves a share of
-//     pause/t dead. That is acceptable as long as t is at least an interval.
+//  2. In Redis fast cycles help when a slow one ran out of time. Even if it did not, a tenth of a second is
+//     long when few items are left and many die: of 20,000 items, 16,700 deaths a second are 8 percent in one
+//     interval. So fast cycles here sample hot pools too, those in which dead items were found lately. The
+//     pause between fast cycles is the acceptable share of an interval. Of items that die evenly within a
+//     time t, one pause leaves a share of pause/t dead. That is acceptable as long as t is at least an
+//     interval.
 //
-//  3. Redis samples one pool until it is clean. Pools here take turns, one sample each. None waits for the others, and
-//     no lock is taken twice in a row while another pool needs a sample.
+//  3. Redis samples one pool until it is clean. Pools here take turns, one sample each. None waits for the
+//     others, and no lock is taken twice in a row while another pool needs a sample.
 //
-//  4. There may be very many quiet pools, and a scan of all may cost more than a cycle has. So a slow
-//     cycle scans a limited number, and samples one hot pool for each pool of the scan. The next slow cycle scans the
-//     pools that follow, so that each has its turn. Fast cycles sample hot pools only.
+//  4. There may be very many quiet pools, and a scan of all may cost more than a cycle has. So a slow cycle
+//     scans a limited number, and samples one hot pool for each pool of the scan. The next slow cycle scans
+//     the pools that follow, so that each has its turn. Fast cycles sample hot pools only.
 //
-//  5. In Redis fast cycles come on top of the slow cycle's share of the CPU. Here both draw on one budget, which earns
-//     the share as time passes and holds at most one interval's worth. Fast cycles leave half of that to the next slow
-//     one. So the share is an upper bound, and the work is spread over the interval instead of one long burst.
+//  5. In Redis fast cycles come on top of the slow cycle's share of the CPU. Here both draw on one budget,
+//     which earns the share as time passes and holds at most one interval's worth. Fast cycles leave half of
+//     that to the next slow one. So the share is an upper bound, and the work is spread over the interval
+//     instead of one long burst.
 //
-//  6. Some pools know when their next item dies, to the millisecond: those with a [Timer]. They are sampled then, and
-//     do not wait for a cycle. timers.go explains that.
+//  6. Some pools know when their next item dies, to the millisecond: those with a [Timer]. They are sampled
+//     then, and do not wait for a cycle. timers.go explains that.
 //
-//  7. Redis is one thread; requests wait for the cycle. Here they wait for one sample at most, since a pool is locked
-//     only that long. But they need a processor too. The system may leave a thread that never pauses on one for some
-//     milliseconds. So a cycle rests for a millisecond after each burst of work, and a large one fills
-//     its interval evenly. Rests do not count as work.
+//  7. Redis is one thread; requests wait for the cycle. Here they wait for one sample at most, since a pool
+//     is locked only that long. But they need a processor too. The system may leave a thread that never
+//     pauses on one for some milliseconds. So a cycle rests for a millisecond after each burst of work, and a
+//     large one fills its interval evenly. Rests do not count as work.
 //
 // TestPurgeBoundsTheDeadShare simulates all this.
 
 const (
 	// Interval is the time between slow cycles.
 	Interval = 100 * time.Millisecond
-	// maxScan is the largest number of pools that a slow cycle scans: about 2 ms of work if none of them is in the
-	// processor's cache.
+	// maxScan is the largest number of pools that a slow cycle scans: about 2 ms of work if none of them is
+	// in the processor's cache.
 	maxScan = 4096
 )
 
-// A Pool is a set of items under one policy and one lock. Equal pools (==) are the same; the dynamic type must be
-// comparable.
+// A Pool is a set of items under one policy and one lock. Equal pools (==) are the same; the dynamic type
+// must be comparable.
 //
 // The purge may sample a pool a few more times after the owner has stopped returning it.
 type Pool interface {
-	// Sample looks at a limited number of the items that die first and removes up to n dead ones. It locks the pool.
+	// Sample looks at a limited number of the items that die first and removes up to n dead ones. It locks
+	// the pool.
 	Sample(n int) Sample
 }
 
@@ -122,10 +125,10 @@ type Purge struct {
 	stats   Stats
 }
 
-// NewPurge returns a purge with an effort of 1 to 10; others are moved to the nearest. It calls pools once each slow
-// cycle. pools returns up to n of all pools, each once, from a position on that wraps around. If pools come or go, a
-// position may become that of another pool; while they stay every one has its turn. The purge does not change or keep
-// the slice. c is the clock by which items die.
+// NewPurge returns a purge with an effort of 1 to 10; others are moved to the nearest. It calls pools once
+// each slow cycle. pools returns up to n of all pools, each once, from a position on that wraps around. If
+// pools come or go, a position may become that of another pool; while they stay every one has its turn. The
+// purge does not change or keep the slice. c is the clock by which items die.
 func NewPurge(effort int, c clock.Clock, pools func(from, n int) []Pool) *Purge {
 	p := &Purge{pools: pools, clock: c, mono: clock.Monotonic, rest: time.Sleep, hotBy: map[Pool]*hotPool{}}
 	p.timers.init()
@@ -162,6 +165,9 @@ func (p *Purge) Rescan(n int) {
 	p.timers.wake()
 }
 
+// TakeRescan reports whether Rescan was called since the last look, for those who run no cycles.
+func (p *Purge) TakeRescan() bool { return p.unseen.Swap(0) > 0 }
+
 // Stats returns the counters. It does not wait for a cycle.
 func (p *Purge) Stats() Stats {
 	p.statsMu.Lock()
@@ -180,7 +186,8 @@ const (
 	Pressed              // the cycle ran out of time, or began with more than the acceptable share dead
 )
 
-// Slow runs a slow cycle and returns what is left to do. It may spend the budget, at least half of a full one.
+// Slow runs a slow cycle and returns what is left to do. It may spend the budget, at least half of a full
+// one.
 func (p *Purge) Slow() State {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -197,8 +204,8 @@ func (p *Purge) Whole() {
 	p.runLocked(paceOf(p.Effort()), true, unlimited)
 }
 
-// Fast runs a fast cycle and returns what is left to do. It runs none if the last cycle left all quiet or the budget
-// does not allow it.
+// Fast runs a fast cycle and returns what is left to do. It runs none if the last cycle left all quiet or the
+// budget does not allow it.
 func (p *Purge) Fast() State {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -212,11 +219,58 @@ func (p *Purge) Fast() State {
 	return p.runLocked(pace, false, pace.fast)
 }
 
+// NextDue returns the moment in ms at which the first timer is due; [NeverDue] without. A pause does not
+// change it: who moves the clock waits for its end.
+func (p *Purge) NextDue() int64 { return p.timers.first.Load() }
+
+// Due does what timers are due for now, without a budget, for a clock that is moved step by step. It calls
+// first with their pools, which may remove some of the dead before, and then samples each to its end. A pool
+// in which nothing can be removed now is due again at the moment later (ms).
+func (p *Purge) Due(later int64, first func(pools []Pool)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.clock.Now()
+	var due []*Timer
+	var pools []Pool
+	for t := p.timers.take(now); t != nil; t = p.timers.take(now) {
+		due, pools = append(due, t), append(pools, t.pool)
+	}
+	if due == nil {
+		return
+	}
+	first(pools)
+	p.drainLocked(pools)
+	for _, t := range due {
+		p.timers.putOff(t, now, later)
+	}
+}
+
+// All samples all pools to their ends, without a budget.
+func (p *Purge) All() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.drainLocked(p.pools(0, math.MaxInt))
+}
+
+// drainLocked samples pools to their ends, as one cycle without rests. p.mu must be held.
+func (p *Purge) drainLocked(pools []Pool) {
+	c := p.newCycle(paceOf(p.Effort()), false, unlimited)
+	c.burst, c.pace.sample = unlimited, drainSample
+	for _, pool := range pools {
+		for got := c.draw(pool); got.More || got.Locked; got = c.draw(pool) {
+			if got.Locked {
+				p.rest(rest)
+			}
+		}
+	}
+	p.count(c, false)
+}
+
 // drainSample is the number of items that Drain removes from a pool at a time.
 const drainSample = 256
 
-// Drain removes the dead from all pools, beside the cycles and without a budget, until enough returns true or none has any
-// left. It reports the latter.
+// Drain removes the dead from all pools, beside the cycles and without a budget, until enough returns true or
+// none has any left. It reports the latter.
 func (p *Purge) Drain(enough func() bool) (drained bool) {
 	for !enough() {
 		found := false
@@ -234,14 +288,15 @@ func (p *Purge) Drain(enough func() bool) (drained bool) {
 	return false
 }
 
-// spareLocked returns what cycles may spend before the next slow one. That needs half a budget when it is due, not before.
-// So they can spend evenly. p.mu must be held.
+// spareLocked returns what cycles may spend before the next slow one. That needs half a budget when it is
+// due, not before. So they can spend evenly. p.mu must be held.
 func (p *Purge) spareLocked(pace pace) time.Duration {
 	p.earnLocked(pace)
 	return p.budget - pace.full()/2*min(p.asOf-p.slowAt, Interval)/Interval
 }
 
-// Timed samples the pools whose timers are due, as far as the budget allows, and reports whether none is left.
+// Timed samples the pools whose timers are due, as far as the budget allows, and reports whether none is
+// left.
 func (p *Purge) Timed() (done bool) {
 	if !p.timers.isDue(p.clock.Now()) {
 		return true
@@ -276,7 +331,8 @@ func (p *Purge) earnLocked(pace pace) {
 	p.budget, p.asOf = min(p.budget+earned, pace.full()), now
 }
 
-// runLocked runs a cycle over the hot pools, and over those of the scan if it is a slow one. p.mu must be held.
+// runLocked runs a cycle over the hot pools, and over those of the scan if it is a slow one. p.mu must be
+// held.
 func (p *Purge) runLocked(pace pace, slow bool, limit time.Duration) State {
 	c := p.newCycle(pace, slow, limit)
 	var pools []Pool

@@ -9,8 +9,8 @@ import (
 	"mayfly/test/drill"
 )
 
-// A deterministic simulation of the purge. Pools have items with known ends, and each sample has a cost. Only simulated
-// work and the runner's pauses move the clock.
+// A deterministic simulation of the purge. Pools have items with known ends, and each sample has a cost. Only
+// simulated work and the runner's pauses move the clock.
 
 // sim is a simulation and its clock.
 type sim struct {
@@ -112,8 +112,8 @@ func (s *sim) deadShare() float64 {
 	return float64(died-s.removed) / float64(max(len(s.ends)-s.removed, 1))
 }
 
-// TestPurgeBoundsTheDeadShare lets items die at 16,700 a second, as a million over one minute do. It follows the share
-// of dead items in memory until hardly any are left.
+// TestPurgeBoundsTheDeadShare lets items die at 16,700 a second, as a million over one minute do. It follows
+// the share of dead items in memory until hardly any are left.
 func TestPurgeBoundsTheDeadShare(t *testing.T) {
 	t.Parallel()
 	items, over, begin := 100_000, 6*time.Second, time.Second // the last tenth of the minute, the hardest, and some time before
@@ -171,7 +171,8 @@ func TestPurgeBoundsTheDeadShare(t *testing.T) {
 	}
 }
 
-// checkBudget checks that all cycles, and each cycle, used at most the share of the CPU that the effort allows.
+// checkBudget checks that all cycles, and each cycle, used at most the share of the CPU that the effort
+// allows.
 func (s *sim) checkBudget(t *testing.T) {
 	t.Helper()
 	pace := paceOf(s.purge.Effort())
@@ -185,7 +186,8 @@ func (s *sim) checkBudget(t *testing.T) {
 	}
 }
 
-// TestMillionAtOnce: when a million items die at once, the purge works at its full share, without long cycles.
+// TestMillionAtOnce: when a million items die at once, the purge works at its full share, without long
+// cycles.
 func TestMillionAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, effort := range []int{1, 10} {

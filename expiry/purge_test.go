@@ -47,7 +47,8 @@ func TestEffortChanges(t *testing.T) {
 	}
 }
 
-// TestOneSlowCycleCleansSmallPools: one cycle finds all dead items among few. Tests that call Slow rely on it.
+// TestOneSlowCycleCleansSmallPools: one cycle finds all dead items among few. Tests that call Slow rely on
+// it.
 func TestOneSlowCycleCleansSmallPools(t *testing.T) {
 	t.Parallel()
 	for _, pools := range []int{1, 16, 256} {
@@ -62,7 +63,8 @@ func TestOneSlowCycleCleansSmallPools(t *testing.T) {
 	}
 }
 
-// TestFastCycles: fast cycles do not run while nothing dies, come evenly, and leave the next slow one its budget.
+// TestFastCycles: fast cycles do not run while nothing dies, come evenly, and leave the next slow one its
+// budget.
 func TestFastCycles(t *testing.T) {
 	t.Parallel()
 	s := newSim(1)
@@ -79,8 +81,8 @@ func TestFastCycles(t *testing.T) {
 	if state := s.purge.Slow(); state != Pressed {
 		t.Errorf("state %d with 100,000 dead", state)
 	}
-	// The slow cycle has spent the budget of 25 ms. Half of what is earned from then on is for fast cycles of 1 ms: one
-	// in 8 ms.
+	// The slow cycle has spent the budget of 25 ms. Half of what is earned from then on is for fast cycles of
+	// 1 ms: one in 8 ms.
 	began, last := s.now-25*time.Millisecond, s.now
 	for s.now < began+Interval {
 		before := s.purge.Stats()
@@ -158,8 +160,8 @@ func TestPurgeBecomesQuiet(t *testing.T) {
 	}
 }
 
-// TestBurst: bursts and rests give a cycle its share, also if rests take longer than asked for. No burst is longer
-// than a fast cycle.
+// TestBurst: bursts and rests give a cycle its share, also if rests take longer than asked for. No burst is
+// longer than a fast cycle.
 func TestBurst(t *testing.T) {
 	t.Parallel()
 	for effort := MinEffort; effort <= MaxEffort; effort++ {
@@ -376,8 +378,8 @@ func BenchmarkSlowAtRest(b *testing.B) {
 	}
 }
 
-// TestDrain: Drain removes the dead of all pools, however many, and stops as soon as that is enough. A pool is asked again
-// while it says that it has more.
+// TestDrain: Drain removes the dead of all pools, however many, and stops as soon as that is enough. A pool
+// is asked again while it says that it has more.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	s := newSim(1)

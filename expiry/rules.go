@@ -31,9 +31,10 @@ func (t TTL) String() string {
 	return strconv.FormatInt(int64(t), 10)
 }
 
-// The expireAt of an item is [Inherit], [Never], an end of its own or a cap. An end of its own is the moment, in
-// milliseconds since the epoch, at which it dies if its container has TTL switched on. A cap is such a moment too, of an
-// item that also inherits: it dies of whichever comes first. It is the moment with a minus: see [CapAt].
+// The expireAt of an item is [Inherit], [Never], an end of its own or a cap. An end of its own is the moment,
+// in milliseconds since the epoch, at which it dies if its container has TTL switched on. A cap is such a
+// moment too, of an item that also inherits: it dies of whichever comes first. It is the moment with a minus:
+// see [CapAt].
 const (
 	// Inherit: the container's default decides.
 	Inherit int64 = 0
@@ -47,8 +48,8 @@ func CapAt(at int64) int64 { return -at }
 // Cap returns the moment (ms) of a cap. ok is false if the expireAt is none.
 func Cap(expireAt int64) (at int64, ok bool) { return -expireAt, expireAt < Never }
 
-// ExpireAt returns the expireAt of a document with a ttl: ts is the time of its last write in ms. A moment beyond the
-// range of the type is moved to its limit.
+// ExpireAt returns the expireAt of a document with a ttl: ts is the time of its last write in ms. A moment
+// beyond the range of the type is moved to its limit.
 func ExpireAt(ts int64, ttl TTL) int64 {
 	switch ttl {
 	case Absent:
@@ -85,24 +86,25 @@ func (m Mode) String() string {
 	return "strict"
 }
 
-// Policy is a container's rule of time to live and a summary of what its past rules have killed. It is a value:
-// [Policy.Change] and [Policy.WithHold] return new ones. All moments are in milliseconds since the epoch and positive.
+// Policy is a container's rule of time to live and a summary of what its past rules have killed. It is a
+// value: [Policy.Change] and [Policy.WithHold] return new ones. All moments are in milliseconds since the
+// epoch and positive.
 //
-// The two marks are all the history that rule 7 ("dead stays dead") needs, in constant space. Past rules can only
-// have killed
-//   - an item that inherits, if it was last written at least n seconds before a default of n was replaced: the latest
-//     such moment is InheritDeadTo;
-//   - an item with an end of its own, or a cap, that came before TTL was switched off or the rule was replaced: the latest
-//     such moment is OwnDeadTo.
+// The two marks are all the history that rule 7 ("dead stays dead") needs, in constant space. Past rules can
+// only have killed
+//   - an item that inherits, if it was last written at least n seconds before a default of n was replaced:
+//     the latest such moment is InheritDeadTo;
+//   - an item with an end of its own, or a cap, that came before TTL was switched off or the rule was
+//     replaced: the latest such moment is OwnDeadTo.
 //
-// Marks never affect an item written after the change that left them. A default is at least a second, and an end of
-// an item's own lies after its write.
+// Marks never affect an item written after the change that left them. A default is at least a second, and an
+// end of an item's own lies after its write.
 type Policy struct {
 	Default TTL
 	Mode    Mode
 
-	// Deadline names the root member of documents that holds an absolute end; "" for none. The ends of items are
-	// recorded by it, so it goes where they go.
+	// Deadline names the root member of documents that holds an absolute end; "" for none. The ends of items
+	// are recorded by it, so it goes where they go.
 	Deadline string
 	// Hold is why the container is on hold; "" if it is not. While it is, nothing dies.
 	Hold string
@@ -111,33 +113,34 @@ type Policy struct {
 	OwnDeadTo     int64 // ms; items with an end of their own, or a cap, at or before this are dead
 }
 
-// Change returns the policy from now (ms) on. It is the only way to change one: items that the old policy has killed
-// by now stay dead. It takes constant time, whatever the number of items. Deadline and hold stay.
+// Change returns the policy from now (ms) on. It is the only way to change one: items that the old policy has
+// killed by now stay dead. It takes constant time, whatever the number of items. Deadline and hold stay.
 func (p Policy) Change(def TTL, mode Mode, now int64) Policy {
 	p.InheritDeadTo, p.OwnDeadTo = p.DeadTo(now)
 	p.Default, p.Mode = def, mode
 	return p
 }
 
-// WithHold returns the policy with another hold, "" for none, from now (ms) on. What is dead by now stays dead. When the
-// hold ends, the items whose end has come meanwhile die at once.
+// WithHold returns the policy with another hold, "" for none, from now (ms) on. What is dead by now stays
+// dead. When the hold ends, the items whose end has come meanwhile die at once.
 func (p Policy) WithHold(reason string, now int64) Policy {
 	p.InheritDeadTo, p.OwnDeadTo = p.DeadTo(now)
 	p.Hold = reason
 	return p
 }
 
-// Dead alone decides whether an item is dead at the moment now (ms): one last written at ts (ms) with an expireAt. An
-// item is dead at equality too.
+// Dead alone decides whether an item is dead at the moment now (ms): one last written at ts (ms) with an
+// expireAt. An item is dead at equality too.
 func (p *Policy) Dead(ts, expireAt, now int64) bool {
 	return p.DeadLimits(now).Select(ts, expireAt)
 }
 
-// DeadTo decides the same for all items at once, at the moment now (ms). Items that inherit are dead if they were last
-// written at or before byDefault. Items with an end of their own, or a cap, are dead if that is at or before byOwnTTL.
+// DeadTo decides the same for all items at once, at the moment now (ms). Items that inherit are dead if they
+// were last written at or before byDefault. Items with an end of their own, or a cap, are dead if that is at
+// or before byOwnTTL.
 //
-// The default is subtracted from now and not added to the time of a write. That may come from a file, and the sum
-// could wrap around.
+// The default is subtracted from now and not added to the time of a write. That may come from a file, and the
+// sum could wrap around.
 func (p *Policy) DeadTo(now int64) (byDefault, byOwnTTL int64) {
 	byDefault, byOwnTTL = p.InheritDeadTo, p.OwnDeadTo
 	if p.Hold != "" {
@@ -158,8 +161,8 @@ func (p *Policy) End(ts, expireAt int64) (end int64, ok bool) {
 	return end, cause != ""
 }
 
-// Ending returns the moment in ms at which a live item dies if nothing changes, and of what: [ByDocument] or [ByContainer],
-// or nothing. If a cap and the default's end are one moment, the cap decides.
+// Ending returns the moment in ms at which a live item dies if nothing changes, and of what: [ByDocument] or
+// [ByContainer], or nothing. If a cap and the default's end are one moment, the cap decides.
 func (p *Policy) Ending(ts, expireAt int64) (end int64, cause Cause) {
 	switch {
 	case p.Default == Off || expireAt == Never || p.Hold != "":
@@ -176,8 +179,8 @@ func (p *Policy) Ending(ts, expireAt int64) (end int64, cause Cause) {
 	return end, cause
 }
 
-// Expires reports which items die under the policy as it stands: those that inherit its default, and those with an end
-// of their own.
+// Expires reports which items die under the policy as it stands: those that inherit its default, and those
+// with an end of their own.
 func (p *Policy) Expires() (byDefault, byOwnTTL bool) {
 	return p.Default > 0 && p.Hold == "", p.Default != Off && p.Hold == ""
 }
@@ -198,8 +201,8 @@ const (
 	legalDefault = "off, -1 and whole numbers of seconds from 1 to 2147483647"
 )
 
-// ParseDefault reads a container's default from a command: "off" or "null", Cosmos' word for it (both in any case), "-1"
-// or 1 to 2147483647. The error is a [RangeError].
+// ParseDefault reads a container's default from a command: "off" or "null", Cosmos' word for it (both in any
+// case), "-1" or 1 to 2147483647. The error is a [RangeError].
 func ParseDefault(s string) (TTL, error) {
 	if strings.EqualFold(s, "off") || strings.EqualFold(s, "null") {
 		return Off, nil
@@ -207,11 +210,11 @@ func ParseDefault(s string) (TTL, error) {
 	if t, ok := parseSeconds(s); ok {
 		return t, nil
 	}
-	return 0, &RangeError{What: "default TTL", Value: Quote(s), Legal: legalDefault + inSeconds(s)}
+	return 0, &RangeError{What: "default TTL", Value: Quote(s), Legal: legalDefault + InSeconds(s)}
 }
 
-// ParseOption reads a document's ttl from a command: "null" (in any case) for none, "-1" or 1 to 2147483647. The error is
-// a [RangeError].
+// ParseOption reads a document's ttl from a command: "null" (in any case) for none, "-1" or 1 to 2147483647.
+// The error is a [RangeError].
 func ParseOption(s string) (TTL, error) {
 	if strings.EqualFold(s, "null") {
 		return Absent, nil
@@ -219,14 +222,15 @@ func ParseOption(s string) (TTL, error) {
 	if t, ok := parseSeconds(s); ok {
 		return t, nil
 	}
-	return 0, &RangeError{What: "ttl", Value: Quote(s), Legal: "null, " + legalMember + inSeconds(s)}
+	return 0, &RangeError{What: "ttl", Value: Quote(s), Legal: "null, " + legalMember + InSeconds(s)}
 }
 
 // secondsOf are the units that people write behind a number.
 var secondsOf = map[string]TTL{"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 604800}
 
-// inSeconds says how to write a time with a unit, such as 1h; empty for anything else.
-func inSeconds(s string) string {
+// InSeconds says how to write a time with a unit, such as 1h, for the end of an error: "; 1h is 3600". It is
+// empty for anything else.
+func InSeconds(s string) string {
 	digits, unit := cutDigits(s)
 	factor := secondsOf[strings.ToLower(unit)]
 	count, ok := parseSeconds(digits)
@@ -255,8 +259,8 @@ func parseSeconds(s string) (TTL, bool) {
 // maxDigits is the number of digits of MaxTTL.
 const maxDigits = 10
 
-// ParseMember reads the raw JSON of a document's root member "ttl" (rule 4). A number in range without a fraction counts
-// in any notation (20, 20.0, 2e1). null is [Absent]. Anything else is a [RangeError].
+// ParseMember reads the raw JSON of a document's root member "ttl" (rule 4). A number in range without a
+// fraction counts in any notation (20, 20.0, 2e1). null is [Absent]. Anything else is a [RangeError].
 func ParseMember(raw string) (TTL, error) {
 	if raw == "null" {
 		return Absent, nil
@@ -275,8 +279,9 @@ func RepeatedMember() error {
 	return &RangeError{What: "ttl", Value: "(the member is repeated)", Legal: legalMember}
 }
 
-// parseWholeNumber reads a JSON number exactly. Floating point would round 2147483647.00000001 to a legal value. It
-// refuses text that is not a JSON number, fractions, and more than most digits. Large exponents cost nothing.
+// parseWholeNumber reads a JSON number exactly. Floating point would round 2147483647.00000001 to a legal
+// value. It refuses text that is not a JSON number, fractions, and more than most digits. Large exponents
+// cost nothing.
 func parseWholeNumber(raw string, most int) (TTL, bool) {
 	s, negative := strings.CutPrefix(raw, "-")
 	whole, s := cutDigits(s)
@@ -310,8 +315,8 @@ func parseWholeNumber(raw string, most int) (TTL, bool) {
 	return t, true
 }
 
-// parseExponent reads the exponent behind a JSON number's digits, which may be empty. It refuses more than nine digits:
-// with those no mantissa that fits into memory is a legal TTL.
+// parseExponent reads the exponent behind a JSON number's digits, which may be empty. It refuses more than
+// nine digits: with those no mantissa that fits into memory is a legal TTL.
 func parseExponent(s string) (int, bool) {
 	if s == "" {
 		return 0, true
@@ -365,8 +370,8 @@ func Quote(s string) string {
 	return s
 }
 
-// Source names what decides the end of an item, last written at ts (ms), for DOC.META: hold, off, ignored, document or
-// container.
+// Source names what decides the end of an item, last written at ts (ms), for DOC.META: hold, off, ignored,
+// document or container.
 func (p *Policy) Source(ts, expireAt int64, ignored bool) string {
 	_, cause := p.Ending(ts, expireAt)
 	switch {

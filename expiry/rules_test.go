@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// TestTruthTable checks the nine cells of the table of rules, just before, at and after the millisecond of death.
+// TestTruthTable checks the nine cells of the table of rules, just before, at and after the millisecond of
+// death.
 func TestTruthTable(t *testing.T) {
 	t.Parallel()
 	const (
@@ -244,8 +245,8 @@ func TestDeadStaysDead(t *testing.T) {
 	}
 }
 
-// TestPolicyIsOfConstantSize: a policy after a million changes is as large as a new one. The texts are given, and changes
-// do not add to them.
+// TestPolicyIsOfConstantSize: a policy after a million changes is as large as a new one. The texts are given,
+// and changes do not add to them.
 func TestPolicyIsOfConstantSize(t *testing.T) {
 	t.Parallel()
 	for i := range reflect.TypeFor[Policy]().NumField() {
@@ -340,8 +341,8 @@ func TestParseDefaultAndOption(t *testing.T) {
 	}
 }
 
-// checkParsed expects want. If that is 0, it expects a RangeError on one readable line with the value and the legal
-// ones.
+// checkParsed expects want. If that is 0, it expects a RangeError on one readable line with the value and the
+// legal ones.
 func checkParsed(t *testing.T, parser, s string, got TTL, err error, want TTL) {
 	t.Helper()
 	if want != 0 {

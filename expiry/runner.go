@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Runner runs the cycles of a purge in the background: a slow one each [Interval], fast ones between them while
-// items die, and the samples of pools whose timers are due.
+// Runner runs the cycles of a purge in the background: a slow one each [Interval], fast ones between them
+// while items die, and the samples of pools whose timers are due.
 type Runner struct {
 	purge *Purge
 	stop  chan struct{}
@@ -40,7 +40,8 @@ func (r *Runner) Start() {
 	})
 }
 
-// Stop ends the goroutine and waits for its end. It is called at most once, whether the runner is started or not.
+// Stop ends the goroutine and waits for its end. It is called at most once, whether the runner is started or
+// not.
 func (r *Runner) Stop() {
 	close(r.stop)
 	r.done.Wait()

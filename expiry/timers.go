@@ -9,21 +9,24 @@ import (
 
 // Punctual deaths
 //
-// A pool whose deaths are to be found when they happen has a [Timer]: the moment from which its next item may be removed.
-// The timers are in a heap. The runner sleeps until the first of them, and a write of an item that dies earlier wakes it.
+// A pool whose deaths are to be found when they happen has a [Timer]: the moment from which its next item may
+// be removed. The timers are in a heap. The runner sleeps until the first of them, and a write of an item
+// that dies earlier wakes it.
 //
-//  1. A timer is never later than the first death of its pool. One that is too early costs one sample: the pool then
-//     sets it to what it knows by now. So an end that is put off costs at most one sample, however often it is.
+//  1. A timer is never later than the first death of its pool. One that is too early costs one sample: the
+//     pool then sets it to what it knows by now. So an end that is put off costs at most one sample, however
+//     often it is.
 //  2. Pools without a timer are found by the scan, as before. A write into such a pool pays for a nil check.
-//  3. The cycles of timers draw on the budget of fast cycles. Slow and fast cycles sample pools that are due too,
-//     alternating with the others.
+//  3. The cycles of timers draw on the budget of fast cycles. Slow and fast cycles sample pools that are due
+//     too, alternating with the others.
 //  4. A pool that has more dead items than a sample removes goes behind the others that are due.
 
 // NeverDue is the moment of a pool in which nothing will die.
 const NeverDue int64 = math.MaxInt64
 
-// Timer holds the next moment in ms at which items of a pool may be removed. [Purge.NewTimer] makes one. The pool sets it,
-// under its own lock: after a sample, and after each change that may have moved the moment. Safe for concurrent use.
+// Timer holds the next moment in ms at which items of a pool may be removed. [Purge.NewTimer] makes one. The
+// pool sets it, under its own lock: after a sample, and after each change that may have moved the moment.
+// Safe for concurrent use.
 type Timer struct {
 	timers *timers
 	pool   Pool
@@ -117,8 +120,8 @@ func (s *timers) hold(until int64) {
 	s.wake()
 }
 
-// take takes the first timer out of the heap if it is due at a moment in ms, and returns its pool. Its pool sets it again
-// when it is sampled.
+// take takes the first timer out of the heap if it is due at a moment in ms, and returns its pool. Its pool
+// sets it again when it is sampled.
 func (s *timers) take(now int64) *Timer {
 	if s.first.Load() > now || s.held.Load() > now {
 		return nil
@@ -145,8 +148,9 @@ func (s *timers) putOff(t *Timer, now, to int64) {
 // isDue reports whether a timer is due at a moment in ms.
 func (s *timers) isDue(now int64) bool { return s.first.Load() <= now && s.held.Load() <= now }
 
-// sleep returns how long the runner sleeps: until the first timer, and at most for a time. Timers that are due already
-// wait for pause. From now on an earlier timer wakes the runner. micros is the time of the clock in µs.
+// sleep returns how long the runner sleeps: until the first timer, and at most for a time. Timers that are
+// due already wait for pause. From now on an earlier timer wakes the runner. micros is the time of the clock
+// in µs.
 func (s *timers) sleep(micros int64, most, pause time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -59,8 +59,8 @@ func (p *timedPool) Sample(n int) (got Sample) {
 // timerGrain is how much later than asked for the runner wakes, at most.
 const timerGrain = time.Millisecond
 
-// runTimed is run with a runner that wakes late, as on an idle machine, and that a timer wakes which is set meanwhile.
-// act is called for each moment of a list, during cycles too.
+// runTimed is run with a runner that wakes late, as on an idle machine, and that a timer wakes which is set
+// meanwhile. act is called for each moment of a list, during cycles too.
 func (s *sim) runTimed(until time.Duration, moments []time.Duration, act func()) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	s.purge.mono = func() time.Duration {
@@ -85,7 +85,8 @@ func (s *sim) runTimed(until time.Duration, moments []time.Duration, act func())
 	}
 }
 
-// TestTimersArePunctual lets 100,000 items a minute die in pools with timers, alone and beside other work of the purge.
+// TestTimersArePunctual lets 100,000 items a minute die in pools with timers, alone and beside other work of
+// the purge.
 func TestTimersArePunctual(t *testing.T) {
 	t.Parallel()
 	over := drill.Pick[time.Duration](4, 4, 12) * time.Second

@@ -126,7 +126,8 @@ func TestEarlierTimersRing(t *testing.T) {
 	}
 }
 
-// TestPutOffEndsDoNotSpin: of items whose ends are put off again and again none costs more than one sample each time.
+// TestPutOffEndsDoNotSpin: of items whose ends are put off again and again none costs more than one sample
+// each time.
 func TestPutOffEndsDoNotSpin(t *testing.T) {
 	t.Parallel()
 	s := newSim(1)
@@ -159,8 +160,8 @@ func TestPutOffEndsDoNotSpin(t *testing.T) {
 	}
 }
 
-// TestBlockedPoolsDoNotSpin: a pool that can remove nothing, as while the disk fails, is asked a few times in an interval. So
-// is one while timers are held.
+// TestBlockedPoolsDoNotSpin: a pool that can remove nothing, as while the disk fails, is asked a few times in
+// an interval. So is one while timers are held.
 func TestBlockedPoolsDoNotSpin(t *testing.T) {
 	t.Parallel()
 	s := newSim(1)
@@ -200,8 +201,8 @@ func TestBlockedPoolsDoNotSpin(t *testing.T) {
 	}
 }
 
-// TestTimersShareTheBudget: more deaths in pools with timers than the budget allows neither exceed it, nor starve each other,
-// nor the pools without timers.
+// TestTimersShareTheBudget: more deaths in pools with timers than the budget allows neither exceed it, nor
+// starve each other, nor the pools without timers.
 func TestTimersShareTheBudget(t *testing.T) {
 	t.Parallel()
 	for _, effort := range []int{1, 10} {
@@ -236,7 +237,8 @@ func TestTimersShareTheBudget(t *testing.T) {
 	}
 }
 
-// TestHerdOfTimers: hundreds of thousands of pools with one item each that die in the same ms. The budget holds, and none is forgotten.
+// TestHerdOfTimers: hundreds of thousands of pools with one item each that die in the same ms. The budget
+// holds, and none is forgotten.
 func TestHerdOfTimers(t *testing.T) {
 	t.Parallel()
 	pools := drill.Pick(50_000, 50_000, 300_000)
@@ -264,7 +266,8 @@ func TestHerdOfTimers(t *testing.T) {
 	s.checkBudget(t)
 }
 
-// TestTimersFollowTheClock: the clock of the items may be set forward. The runner learns it within an interval.
+// TestTimersFollowTheClock: the clock of the items may be set forward. The runner learns it within an
+// interval.
 func TestTimersFollowTheClock(t *testing.T) {
 	t.Parallel()
 	s := newSim(1)

@@ -15,8 +15,9 @@ type Window struct {
 // SameRule reports whether two policies have the same default and mode.
 func (p *Policy) SameRule(q *Policy) bool { return p.Default == q.Default && p.Mode == q.Mode }
 
-// Windows returns the changes of a history that can be taken back at the moment now (ms), oldest first. A change that
-// cannot be taken back keeps those before it from being so. Holds and deadlines, which are no rules, do not.
+// Windows returns the changes of a history that can be taken back at the moment now (ms), oldest first. A
+// change that cannot be taken back keeps those before it from being so. Holds and deadlines, which are no
+// rules, do not.
 func Windows(history []HistoryEntry, now int64) (list []Window) {
 	for i, h := range slices.Backward(history) {
 		if h.Undone || h.What == Undone {
@@ -41,8 +42,8 @@ func Windows(history []HistoryEntry, now int64) (list []Window) {
 	return list
 }
 
-// NewestChange returns the newest change of a history that was not taken back: of the rule, the items or the name. What is
-// empty if there is none.
+// NewestChange returns the newest change of a history that was not taken back: of the rule, the items or the
+// name. What is empty if there is none.
 func NewestChange(history []HistoryEntry) HistoryEntry {
 	for i, h := range slices.Backward(history) {
 		former := i - 1
@@ -64,9 +65,10 @@ func NewestChange(history []HistoryEntry) HistoryEntry {
 // EndedEarly is the end in ms of a window that was closed before its time.
 const EndedEarly = 1
 
-// Oldest returns the index of the entry that goes from a full history for a new one: the oldest, but not the one that has
-// set what still rules. While that would end a window, it is one that says nothing any more: of a change that was taken
-// back, or of the undoing. So a rule that is tried and taken back, however often, leaves earlier windows open.
+// Oldest returns the index of the entry that goes from a full history for a new one: the oldest, but not the
+// one that has set what still rules. While that would end a window, it is one that says nothing any more: of
+// a change that was taken back, or of the undoing. So a rule that is tried and taken back, however often,
+// leaves earlier windows open.
 func Oldest(history []HistoryEntry, next *HistoryEntry) int {
 	if history[0].Etag == next.Etag {
 		return 1
@@ -101,7 +103,8 @@ func RetentionOf(history []HistoryEntry) (r Retention) {
 	return r
 }
 
-// LimitWindows returns the history with no change that can be taken back after a moment in ms; 0: none at all.
+// LimitWindows returns the history with no change that can be taken back after a moment in ms; 0: none at
+// all.
 func LimitWindows(history []HistoryEntry, until int64) []HistoryEntry {
 	until = max(until, EndedEarly)
 	open := func(h HistoryEntry) bool { return h.Undo > until && !h.Undone }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestOldest makes histories at random. What goes from a full one ends no window as long as something says nothing any
-// more, and then changes no death.
+// TestOldest makes histories at random. What goes from a full one ends no window as long as something says
+// nothing any more, and then changes no death.
 func TestOldest(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(13, 2))

@@ -15,8 +15,8 @@ import (
 //
 // A follower changes its memory as the loader does, but live:
 //
-//  1. Items go to the tables of their container's number, in the order of the batch. What is derived of items follows:
-//     indexes, logs of deaths, groups, figures.
+//  1. Items go to the tables of their container's number, in the order of the batch. What is derived of items
+//     follows: indexes, logs of deaths, groups, figures.
 //  2. Then each container becomes what its last record says: see containerApplier.
 //  3. Nothing is written twice: the journal gets the batch as it is.
 //
@@ -40,9 +40,9 @@ type applier struct {
 	reload map[*Container]bool // groups to load again
 }
 
-// Apply changes memory and the local journal by a batch of the log that is committed, and moves to its position. A follower
-// calls it for one batch after the other. After the error of a full disk it is to be called again with the same batch; any
-// other is final.
+// Apply changes memory and the local journal by a batch of the log that is committed, and moves to its
+// position. A follower calls it for one batch after the other. After the error of a full disk it is to be
+// called again with the same batch; any other is final.
 func (ks *Keyspace) Apply(batch string, tail replica.Tail) error {
 	a := ks.applier
 	if a == nil || a.index != tail.Index { // else the journal only is to be tried again
@@ -96,8 +96,8 @@ func (ks *Keyspace) allow(b *follow.Batch) (err error) {
 	return err
 }
 
-// apply changes memory by the batch that was read. The locks of all partitions must be held. After an error memory is of no
-// use any more.
+// apply changes memory by the batch that was read. The locks of all partitions must be held. After an error
+// memory is of no use any more.
 func (a *applier) apply(now int64) error {
 	ks := a.ks
 	a.now, a.last, a.made, a.logged, a.reload = now, nil, nil, nil, nil
@@ -137,8 +137,8 @@ func (a *applier) apply(now int64) error {
 	return nil
 }
 
-// appliedAtOnce is the number of items that are prefetched together: their keys and records fit into the processor's
-// nearest cache.
+// appliedAtOnce is the number of items that are prefetched together: their keys and records fit into the
+// processor's nearest cache.
 const appliedAtOnce = 32
 
 // prefetch prepares the look-ups of items.
@@ -199,7 +199,7 @@ func (a *applier) item(it *follow.Item) error {
 		if it.Change == follow.Remove {
 			return nil
 		}
-		if t = a.ks.tables.Open(c, p); a.made[it.Container] != c && c.isHidden() { // the batch brings it back
+		if t = a.ks.tables.Open(c, p); a.made[it.Container] != c && c.unlisted() { // the batch brings it back
 			t.Hide()
 		}
 	}
@@ -227,7 +227,7 @@ func (a *applier) item(it *follow.Item) error {
 			m.Set()
 		}
 	}
-	if c.hidden != nil && c.owner != nil { // else it is loaded as a whole
+	if c.hidden != nil && c.partOf != nil { // else it is loaded as a whole
 		return a.hiddenItem(t, it)
 	}
 	return nil
@@ -237,14 +237,14 @@ func (a *applier) item(it *follow.Item) error {
 func (a *applier) hiddenItem(t *table, it *follow.Item) error {
 	h := t.C
 	if h.isLog() {
-		h.owner.deaths.ids.Raise(t.Part.Last())
-		note(&a.logged, h.owner)
+		h.partOf.ids.Raise(t.Part.Last())
+		note(&a.logged, h.owner())
 		return nil
 	}
 	before := h.group.Memory()
 	gone, err := h.group.Apply(it.ID, it.Body, it.Change == follow.Remove)
 	if err != nil {
-		return fmt.Errorf("container %q: group %.100q: %w", h.owner.name, h.hidden.Group, err)
+		return fmt.Errorf("container %q: group %.100q: %w", h.owner().name, h.hidden.Group, err)
 	}
 	a.ks.catalogue.AddMemory(h.group.Memory() - before)
 	if gone {

@@ -5,15 +5,16 @@ import (
 	"slices"
 
 	"mayfly/expiry"
-	"mayfly/keyspace/indexing"
+	"mayfly/keyspace/index"
 	"mayfly/keyspace/record"
 )
 
 // containerApplier makes containers be what the records of a batch say:
 //
-//  1. Tables belong to numbers. A container that is listed keeps its place in memory as long as its name is listed, whatever
-//     number it has: those who look at it go on.
-//  2. What changes its number, its name or its place leaves it first, with hidden tables. Then all take their new places.
+//  1. Tables belong to numbers. A container that is listed keeps its place in memory as long as its name is
+//     listed, whatever number it has: those who look at it go on.
+//  2. What changes its number, its name or its place leaves it first, with hidden tables. Then all take their
+//     new places.
 //  3. Logs and groups follow their owners. Tables are shown or hidden last.
 type containerApplier struct {
 	*applier
@@ -29,7 +30,7 @@ type containerApplier struct {
 type content struct {
 	from    *Container
 	tables  tableList
-	indexes *indexing.Set
+	indexes *index.Set
 }
 
 func (r *containerApplier) apply() error {
@@ -54,8 +55,12 @@ func (r *containerApplier) apply() error {
 
 // isHidden reports whether the tables of a container are hidden.
 func (c *Container) isHidden() bool {
-	return c.aside != nil || c.owner != nil && c.owner.aside != nil
+	return c.aside != nil || c.owner() != nil && c.owner().aside != nil
 }
+
+// unlisted reports whether the tables of a container, if it has some, are not in the list for the purge and
+// eviction. Those of groups always are: they have nothing that dies, and a log may have a great many.
+func (c *Container) unlisted() bool { return c.isHidden() && (c.hidden == nil || !c.hidden.IsGroup()) }
 
 // stays reports whether a container has the same place by a record of its number.
 func (cat *catalogue) stays(c *Container, rec *record.Container) bool {
@@ -120,15 +125,13 @@ func (r *containerApplier) leave(number uint32, rec *record.Container) error {
 // noteHidden notes whether the tables of a container are hidden before anything changes.
 func (r *containerApplier) noteHidden(c *Container) {
 	if _, noted := r.hidden[c.number]; !noted {
-		r.hidden[c.number] = c.isHidden()
+		r.hidden[c.number] = c.unlisted()
 	}
 }
 
 // leaveLog takes the log of a container, with its groups.
 func (r *containerApplier) leaveLog(c *Container) {
-	for _, h := range c.hiddenLocked() {
-		r.noteHidden(h)
-	}
+	r.noteHidden(c.deaths.c)
 	r.logs[c.log.Number] = c.deaths
 	c.deaths = nil
 	note(&r.logged, c)
@@ -139,8 +142,8 @@ func (r *containerApplier) leaveGroup(h *Container) {
 	if !h.hidden.IsGroup() {
 		return
 	}
-	note(&r.logged, h.owner)
-	for _, log := range []*deathLog{h.owner.deaths, r.logs[h.hidden.GroupOf]} {
+	note(&r.logged, h.owner())
+	for _, log := range []*deathLog{h.owner().deaths, r.logs[h.hidden.GroupOf]} {
 		if log != nil && log.groups[h.hidden.Group] == h {
 			delete(log.groups, h.hidden.Group)
 		}
@@ -227,13 +230,11 @@ func (r *containerApplier) linkLog(number uint32, _ *record.Container) error {
 	}
 	note(&r.logged, c)
 	if c.deaths = r.logs[h.number]; c.deaths != nil {
-		for _, h := range c.hiddenLocked() {
-			h.owner = c
-		}
+		c.deaths.owner = c
 		return nil
 	}
-	if h.owner != nil {
-		return fmt.Errorf("container %q has the log %d of %q", c.name, h.number, h.owner.name)
+	if h.partOf != nil {
+		return fmt.Errorf("container %q has the log %d of %q", c.name, h.number, h.owner().name)
 	}
 	c.openLogLocked(h)
 	return nil
@@ -246,20 +247,20 @@ func (r *containerApplier) linkGroup(number uint32, _ *record.Container) error {
 		return nil
 	}
 	log := r.byNumber[h.hidden.GroupOf]
-	if log == nil || !log.isLog() || log.owner == nil {
+	if log == nil || !log.isLog() || log.partOf == nil {
 		return fmt.Errorf("container %d is a group of the log %d, which is none", number, h.hidden.GroupOf)
 	}
-	r.hidden[number] = log.owner.aside != nil
-	note(&r.logged, log.owner)
-	return r.ks.loadGroup(h, log.owner)
+	r.hidden[number] = false
+	note(&r.logged, log.owner())
+	return r.ks.loadGroup(h, log.owner())
 }
 
 // complete gives a container its indexes, and compares what belongs together.
 func (r *containerApplier) complete(number uint32, rec *record.Container) error {
 	c := r.byNumber[number]
 	if c == nil {
-		if h := r.taken[number].from; h != nil && h.isLog() && h.owner.deaths != nil && h.owner.deaths.c == h {
-			return fmt.Errorf("container %q has lost its log", h.owner.name)
+		if h := r.taken[number].from; h != nil && h.isLog() && h.owner().deaths != nil && h.owner().deaths.c == h {
+			return fmt.Errorf("container %q has lost its log", h.owner().name)
 		}
 		return nil
 	}
@@ -285,7 +286,7 @@ func (r *containerApplier) complete(number uint32, rec *record.Container) error 
 // show hides the tables of a container, or shows them. hidden says what they are now.
 func (r *containerApplier) show(c *Container, hidden bool) {
 	switch {
-	case c == nil || c.isHidden() == hidden:
+	case c == nil || c.unlisted() == hidden:
 	case hidden:
 		c.tables.Show()
 	default:

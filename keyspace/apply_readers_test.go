@@ -13,8 +13,8 @@ import (
 	"mayfly/keyspace/streamid"
 )
 
-// TestApplyBesideReaders: those who read from a follower while it applies see each transaction of the leader as a whole, and
-// no order of ids but an ascending one in a log.
+// TestApplyBesideReaders: those who read from a follower while it applies see each transaction of the leader
+// as a whole, and no order of ids but an ascending one in a log.
 func TestApplyBesideReaders(t *testing.T) {
 	t.Parallel()
 	log := newFakeLog()
@@ -131,7 +131,8 @@ func TestApplyBesideReaders(t *testing.T) {
 	}
 }
 
-// TestWatchOnAFollower: who watches on a follower learns of what the leader does with an item, or with its container.
+// TestWatchOnAFollower: who watches on a follower learns of what the leader does with an item, or with its
+// container.
 func TestWatchOnAFollower(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -176,8 +176,8 @@ func (ks *Keyspace) describe(now int64, ids bool) (lines []string) {
 			}
 			add("container %d: log %d, %d entries, ids up to %v, state %+v, groups %v", c.number, c.deaths.c.number, c.deaths.length.Load(), last, s, sortedKeys(c.deaths.groups))
 		}
-		if c.owner != nil {
-			add("container %d: belongs to %d", c.number, c.owner.number)
+		if c.owner() != nil {
+			add("container %d: belongs to %d", c.number, c.owner().number)
 		}
 		if c.group != nil {
 			var items []string
@@ -226,7 +226,7 @@ func (ks *Keyspace) describeTable(c *Container, n int, t *table, now int64, add 
 func TestApplyUndoModel(t *testing.T) {
 	t.Parallel()
 	first := drill.Seed(t)
-	for n := range drill.Pick[uint64](3, 8, 200) {
+	for n := range drill.Pick[uint64](2, 4, 200) {
 		seed := first + n
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			m := &undoModel{
@@ -271,8 +271,8 @@ func TestApplyUndoModel(t *testing.T) {
 	}
 }
 
-// TestApplyUndoAfterRestart: a follower that has started while a container with an index was set aside has its index once
-// the leader brings it back.
+// TestApplyUndoAfterRestart: a follower that has started while a container with an index was set aside has
+// its index once the leader brings it back.
 func TestApplyUndoAfterRestart(t *testing.T) {
 	t.Parallel()
 	log := newFakeLog()

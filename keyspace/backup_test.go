@@ -146,8 +146,8 @@ func TestSaveInBackground(t *testing.T) {
 	}
 }
 
-// Checkpoints and compactions continue during a backup to a slow disk, so the journal stays small. The backup is still
-// the state at its beginning.
+// Checkpoints and compactions continue during a backup to a slow disk, so the journal stays small. The backup
+// is still the state at its beginning.
 func TestBackupToASlowDiskDelaysNothing(t *testing.T) {
 	t.Parallel()
 	disk, path := vfstest.New(), "/backup"

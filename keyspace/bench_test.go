@@ -71,8 +71,8 @@ func BenchmarkGet(b *testing.B) {
 	}
 }
 
-// BenchmarkCheckpoint makes checkpoints after 150,000 writes: overwrites of a million items, or new items beside a
-// million. Its ns/write is one write's share.
+// BenchmarkCheckpoint makes checkpoints after 150,000 writes: overwrites of a million items, or new items
+// beside a million. Its ns/write is one write's share.
 func BenchmarkCheckpoint(b *testing.B) {
 	const n, writes = 1_000_000, 150_000
 	for _, fresh := range []bool{false, true} {
@@ -112,8 +112,8 @@ func BenchmarkCheckpoint(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory measures the live heap of a document of 285 bytes with an id of 16 and an end of its own, before and
-// after a checkpoint.
+// BenchmarkMemory measures the live heap of a document of 285 bytes with an id of 16 and an end of its own,
+// before and after a checkpoint.
 func BenchmarkMemory(b *testing.B) {
 	const n = 200_000
 	heap := func() uint64 {
@@ -144,8 +144,8 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// BenchmarkSample measures samples of the active purge: one of a pool in which nothing is dead, and the removal of one
-// item where many are dead.
+// BenchmarkSample measures samples of the active purge: one of a pool in which nothing is dead, and the
+// removal of one item where many are dead.
 func BenchmarkSample(b *testing.B) {
 	const n, draws = 100_000, 64
 	for _, dead := range []bool{false, true} {

@@ -15,9 +15,9 @@ import (
 	"mayfly/test/drill"
 )
 
-// TestCaptureInPieces runs a random history between the pieces of checkpoints and within compactions. A crash at any
-// moment leaves the state of the model. So does an undisturbed checkpoint in the stores alone, and a compaction then
-// leaves no waste.
+// TestCaptureInPieces runs a random history between the pieces of checkpoints and within compactions. A crash
+// at any moment leaves the state of the model. So does an undisturbed checkpoint in the stores alone, and a
+// compaction then leaves no waste.
 func TestCaptureInPieces(t *testing.T) {
 	t.Parallel()
 	for n := range drill.Pick(1, 3, 40) {
@@ -81,8 +81,8 @@ func (h *history) inPieces() {
 	opt.Piece, opt.Between = 1+h.r.IntN(4), func() { h.beside() }
 }
 
-// checkpoint makes a checkpoint and calls beside between its pieces. Checkpoints in the background, after a drop, are
-// undisturbed.
+// checkpoint makes a checkpoint and calls beside between its pieces. Checkpoints in the background, after a
+// drop, are undisturbed.
 func (h *history) checkpoint(beside func()) {
 	h.t.Helper()
 	h.o.storage.Lock()

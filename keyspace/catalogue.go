@@ -7,38 +7,13 @@ import (
 	"sync/atomic"
 
 	"mayfly/expiry"
-	"mayfly/keyspace/aof"
-	"mayfly/keyspace/catalog"
-	"mayfly/keyspace/dbnum"
 	"mayfly/keyspace/groups"
-	"mayfly/keyspace/indexing"
+	"mayfly/keyspace/index"
 	"mayfly/keyspace/record"
 )
 
-// Databases is the number of containers "0", "1", … that exist from the start (SELECT).
-const Databases = dbnum.First
-
 // DefaultMaxContainers is the limit on containers until [Keyspace.SetMaxContainers].
 const DefaultMaxContainers = 100_000
-
-// catalogue is the set of containers. It is read while any partition is locked and changed while all are.
-type catalogue struct {
-	catalog.Catalog[*Container]
-	lsn LSN // covers all changes of the catalogue
-	// dropped are the tables of dropped containers of which the stores may have items.
-	dropped []*table
-	// unnumbered are containers without a number while the data is loaded.
-	unnumbered []*Container
-}
-
-func (cat *catalogue) init() {
-	cat.Init(catalog.Accessors[*Container]{
-		Number: func(c *Container) uint32 { return c.number },
-		Memory: (*Container).memory,
-		Record: (*Container).record,
-		Place:  func(c *Container) *int { return &c.listPos },
-	})
-}
 
 // Container is a named set of items under one policy.
 type Container struct {
@@ -63,11 +38,11 @@ type Container struct {
 	deaths *deathLog      // the same in memory
 	hidden *record.Hidden // not nil: the container is a log or a group, without a name, and not listed
 	group  *groups.Group  // of a group: its state, protected by the lock of the partition of GroupTag
-	owner  *Container     // of a hidden one: the container to which the log belongs; changed as replaced is
+	partOf *deathLog      // of a hidden one: the log that it is, or that the group reads; changed as replaced is
 
 	aside *record.Aside // not nil: the container is set aside, and not listed; changed as replaced is
 
-	indexes atomic.Pointer[indexing.Set] // nil for none; changed while all partitions are locked
+	indexes atomic.Pointer[index.Set] // nil for none; changed while all partitions are locked
 
 	listPos int // in the list of containers
 	tables  tableList
@@ -94,15 +69,15 @@ func (c *Container) describe(r record.Container) {
 		r.History = nil
 	}
 	c.history.Store(record.NewHistory(r.Etag, r.History))
-	c.indexes.Store(indexing.FromRecord(r.Indexes))
+	c.indexes.Store(index.FromRecord(r.Indexes))
 	c.aside, c.log, c.hidden = r.Aside, r.Log, r.Hidden
 }
 
 // containerOverhead is the memory of a container besides its name, tables and history, in bytes.
 const containerOverhead = 512
 
-// memory estimates the memory of a container without its items in bytes. Databases count like others, so what is used is
-// never 0.
+// memory estimates the memory of a container without its items in bytes. Databases count like others, so what
+// is used is never 0.
 func (c *Container) memory() int64 {
 	n := int64(containerOverhead+len(c.name)+8*len(c.tables)) + c.history.Load().Memory
 	if c.group != nil {
@@ -113,6 +88,14 @@ func (c *Container) memory() int64 {
 
 // isLog reports whether the container is a log of deaths.
 func (c *Container) isLog() bool { return c.hidden != nil && !c.hidden.IsGroup() }
+
+// owner returns the container to which the log of a hidden one belongs, nil if there is none.
+func (c *Container) owner() *Container {
+	if c.partOf == nil {
+		return nil
+	}
+	return c.partOf.owner
+}
 
 // Name returns the container's name.
 func (c *Container) Name() string { return c.name }
@@ -153,8 +136,8 @@ func (tx *Tx) readCatalogue(f func(cat *catalogue)) {
 	f(&tx.ks.catalogue)
 }
 
-// CreateContainer makes a container. It returns nil if one of that name exists, or none of its numbers is free: see
-// CreateNumbered. It needs BeginAll. The caller has checked the name with [ValidName].
+// CreateContainer makes a container. It returns nil if one of that name exists, or none of its numbers is
+// free: see CreateNumbered. It needs BeginAll. The caller has checked the name with [ValidName].
 func (tx *Tx) CreateContainer(name string, def expiry.TTL, mode expiry.Mode) *Container {
 	c, _ := tx.CreateNumbered(name, 0, def, mode)
 	return c
@@ -179,8 +162,8 @@ func (tx *Tx) SetPolicy(c *Container, def expiry.TTL, mode expiry.Mode) {
 	tx.SetCounted(c, def, mode, -1)
 }
 
-// SetCounted changes a container's policy from now on, in constant time. Equal values change nothing. kills is the number
-// of items that die of it at once, for the history; -1: not counted. It needs BeginAll.
+// SetCounted changes a container's policy from now on, in constant time. Equal values change nothing. kills
+// is the number of items that die of it at once, for the history; -1: not counted. It needs BeginAll.
 func (tx *Tx) SetCounted(c *Container, def expiry.TTL, mode expiry.Mode, kills int64) {
 	if p := c.Policy(); (p.Default != def || p.Mode != mode) && !tx.vetoes(c, nil) {
 		tx.setPolicy(c, p.Change(def, mode, tx.now), expiry.HistoryEntry{What: expiry.Set, Kills: kills})
@@ -199,9 +182,8 @@ func (tx *Tx) setPolicy(c *Container, p expiry.Policy, e expiry.HistoryEntry) {
 	tx.recordContainer(c)
 }
 
-// Drop removes a container and its items in constant time, but for some microseconds for each consumer group of
-// its log. Memory and disk are freed in the background, after the time
-// in which Undo brings the container back. It needs BeginAll.
+// Drop removes a container and its items in constant time. Memory and disk are freed in the background, after
+// the time in which Undo brings the container back. It needs BeginAll.
 func (tx *Tx) Drop(c *Container) {
 	if tx.vetoes(c, nil) {
 		return
@@ -211,17 +193,17 @@ func (tx *Tx) Drop(c *Container) {
 	until := tx.openWindow(c, false)
 	c.dropped = true
 	cat.Remove(c)
-	if until == 0 {
+	if until == 0 && !c.hasManyGroups() {
 		tx.discard(c)
 		tx.endLog(c)
 		return
 	}
 	tx.addHistory(c, expiry.HistoryEntry{What: expiry.Dropped, Kills: -1, Undo: until})
-	tx.setAside(c, expiry.Dropped, until)
+	tx.setAside(c, expiry.Dropped, max(until, tx.now))
 }
 
-// Flush empties a container in constant time. Name, policy and time of creation stay. The items can be brought back by
-// Undo as after Drop. It needs BeginAll.
+// Flush empties a container in constant time. Name, policy and time of creation stay. The items can be
+// brought back by Undo as after Drop. It needs BeginAll.
 func (tx *Tx) Flush(c *Container) {
 	cat := tx.writeCatalogue()
 	tx.buryBefore(c, c)
@@ -246,8 +228,8 @@ func (tx *Tx) Flush(c *Container) {
 
 // Swap exchanges the items of two containers in constant time (SWAPDB). It needs BeginAll.
 //
-// Names and defaults stay in place. To the items of each side, the swap is a change of default from their own to the
-// other side's. So dead items stay dead on the other side (rule 7).
+// Names and defaults stay in place. To the items of each side, the swap is a change of default from their own
+// to the other side's. So dead items stay dead on the other side (rule 7).
 func (tx *Tx) Swap(a, b *Container) {
 	tx.writeCatalogue()
 	if a == b || tx.vetoes(a, nil) || tx.vetoes(b, nil) {
@@ -283,13 +265,13 @@ func (tx *Tx) discard(c *Container) {
 	cat.Gone(c.number)
 	tx.noteDetach(c)
 	c.detachLocked()
-	tx.group = aof.AppendDel(tx.group, record.ContainerKey(c.number))
+	tx.group.Del(record.ContainerKey(c.number))
 	tx.replaced = true
 	tx.ks.storage.Wake()
 }
 
-// drop remembers the tables of a container that the stores may have items of, before they are detached. They tell
-// the next checkpoint what to delete.
+// drop remembers the tables of a container that the stores may have items of, before they are detached. They
+// tell the next checkpoint what to delete.
 func (cat *catalogue) drop(c *Container) {
 	for t := range c.each {
 		if t.Stored() {
@@ -338,7 +320,7 @@ func (tx *Tx) writeCatalogue() *catalogue {
 // recordContainer journals the state of a container.
 func (tx *Tx) recordContainer(c *Container) {
 	tx.buf = c.record().Append(tx.buf[:0])
-	tx.group = aof.AppendSet(tx.group, record.ContainerKey(c.number), record.View(tx.buf))
+	tx.group.Set(record.ContainerKey(c.number), record.View(tx.buf), "")
 	tx.ks.catalogue.Changed(c)
 	tx.recorded = append(tx.recorded, c)
 	if c.deaths != nil && c.deaths.c.hidden.LogOf != c.number { // a repair needs it if the container's record is lost
@@ -361,7 +343,8 @@ func (c *Container) record() record.Container {
 	return r.WithHistory(c.history.Load())
 }
 
-// SetMaxContainers limits the containers besides the databases 0 to 15; 0: no limit. It concerns new ones only.
+// SetMaxContainers limits the containers besides the databases 0 to 15; 0: no limit. It concerns new ones
+// only.
 func (ks *Keyspace) SetMaxContainers(n int) { ks.maxContainers.Store(int64(n)) }
 
 // ContainersFull reports whether no more containers may be made, and the limit.
@@ -371,8 +354,9 @@ func (tx *Tx) ContainersFull() (limit int, full bool) {
 	return limit, full
 }
 
-// FlushAll empties all containers. Empty ones cost nothing; each of the others costs some microseconds, however many
-// items it has. All change at one moment, so the locks are held until the last one. It needs BeginAll.
+// FlushAll empties all containers. Empty ones cost nothing; each of the others costs some microseconds,
+// however many items it has. All change at one moment, so the locks are held until the last one. It needs
+// BeginAll.
 func (tx *Tx) FlushAll() {
 	for _, t := range tx.ks.tables.Some(nil, 0, math.MaxInt) {
 		if !t.Gone() && t.C.hidden == nil {
@@ -390,9 +374,9 @@ func (tx *Tx) History(c *Container) (entries []expiry.HistoryEntry) {
 	return entries
 }
 
-// ClearHistory reduces the history of a container to [expiry.Cleared], in which no client and no reason is named. The etag
-// stays. While a change can be taken back, which needs the history, it does nothing and returns until when (ms). It needs
-// BeginAll.
+// ClearHistory reduces the history of a container to [expiry.Cleared], in which no client and no reason is
+// named. The etag stays. While a change can be taken back, which needs the history, it does nothing and
+// returns until when (ms). It needs BeginAll.
 func (tx *Tx) ClearHistory(c *Container) (until int64) {
 	if list := tx.stack(c.name).Windows(tx.now); len(list) > 0 {
 		return list[len(list)-1].Until
@@ -419,8 +403,8 @@ func (cat *catalogue) setHistory(c *Container, h *record.History) {
 	c.retention = h.Retention
 }
 
-// addHistory adds an entry for the policy that the container has now. A change of settings gives it a new etag. The
-// caller notes the container before, and records it afterwards.
+// addHistory adds an entry for the policy that the container has now. A change of settings gives it a new
+// etag. The caller notes the container before, and records it afterwards.
 func (tx *Tx) addHistory(c *Container, e expiry.HistoryEntry) {
 	before := c.history.Load()
 	e.At, e.Policy, e.Etag, e.By = tx.now, *c.Policy(), before.Etag, tx.By

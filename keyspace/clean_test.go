@@ -9,8 +9,8 @@ import (
 	"mayfly/expiry"
 )
 
-// TestClean: overwritten items take little memory, and next to none after Clean. A transaction that has locked
-// something does not clean.
+// TestClean: overwritten items take little memory, and next to none after Clean. A transaction that has
+// locked something does not clean.
 func TestClean(t *testing.T) {
 	t.Parallel()
 	ks := open(t)

@@ -358,8 +358,8 @@ func TestCompactWaitsForTheJournal(t *testing.T) {
 	}
 }
 
-// A checkpoint in the background writes a wasteful store anew instead of appending to it. One that somebody waits for
-// appends, which is less work.
+// A checkpoint in the background writes a wasteful store anew instead of appending to it. One that somebody
+// waits for appends, which is less work.
 func TestCheckpointRewritesWastefulStores(t *testing.T) {
 	t.Parallel()
 	o := open(t, func(opt *Options) { opt.Partitions = 1 })

@@ -13,9 +13,8 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/keyspace/datadir"
-	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/repair"
-	"mayfly/keyspace/scrub"
+	"mayfly/keyspace/storage"
 	"mayfly/vfs/vfstest"
 
 	"github.com/rs/zerolog"
@@ -68,7 +67,8 @@ func (o *opened) flip(name string, at func(size int) int) {
 	}
 }
 
-// checkFolder checks that the folder is sound as a kill would leave it now, and that a start finds these items in it.
+// checkFolder checks that the folder is sound as a kill would leave it now, and that a start finds these
+// items in it.
 func (o *opened) checkFolder(state map[place]Item) {
 	o.t.Helper()
 	dir := newDir(o.opt.FS)
@@ -89,13 +89,14 @@ func (o *opened) newestJournal() string {
 	return filepath.Base(files[len(files)-1].Path)
 }
 
-// Every file of a running keyspace is damaged in turn: a scrub finds that, the file is written anew, and nothing is lost.
+// Every file of a running keyspace is damaged in turn: a scrub finds that, the file is written anew, and
+// nothing is lost.
 func TestScrubRepairs(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"flip", "cut", "remove"} {
 		o, log := spoilable(t)
 		state := o.dump()
-		names := []string{datadir.FormatName, manifest.Name, datadir.CatalogueName, datadir.PartitionName(0), datadir.PartitionName(2), o.newestJournal()}
+		names := []string{datadir.FormatName, datadir.ManifestName, datadir.CatalogueName, datadir.PartitionName(0), datadir.PartitionName(2), o.newestJournal()}
 		for n, name := range names {
 			path := filepath.Join(o.opt.Dir, name)
 			switch {
@@ -260,7 +261,7 @@ func TestRepairThatFails(t *testing.T) {
 	name := datadir.PartitionName(1)
 	o.flip(name, func(size int) int { return size / 2 })
 	disk.FailWrites.Store(true)
-	if err := o.storage.Scrub.Scrub(nil); !scrub.IsDamage(err) {
+	if err := o.storage.Scrub.Scrub(nil); !storage.IsDamage(err) {
 		t.Errorf("a damaged file that stays so: %v", err)
 	}
 	if s := o.Scrubber().Stats(); s.Found != 1 || s.Repaired != 0 || s.Damaged != 1 || !strings.Contains(s.Damage, name) {

@@ -8,17 +8,17 @@ import (
 	"mayfly/keyspace/replica"
 )
 
-// Digest returns the digest of the living items and of all containers at the time of the position, the number of items of
-// listed containers, and the position. Nodes at the same position have the same digest. It is that of one moment only if
-// nothing is written meanwhile.
+// Digest returns the digest of the living items and of all containers at the time of the position, the number
+// of items of listed containers, and the position. Nodes at the same position have the same digest. It is
+// that of one moment only if nothing is written meanwhile.
 func (ks *Keyspace) Digest() (sum [32]byte, items int64, at replica.Position) {
 	at = ks.Position()
 	sum, items = ks.DigestAt(at.Moment)
 	return sum, items, at
 }
 
-// DigestAt is [Keyspace.Digest] of what lives at a time in ms that has not passed on any node: so it does not tell how far
-// their purges are.
+// DigestAt is [Keyspace.Digest] of what lives at a time in ms that has not passed on any node: so it does not
+// tell how far their purges are.
 func (ks *Keyspace) DigestAt(now int64) (sum [32]byte, items int64) {
 	var d follow.Digest
 	for _, c := range ks.containers() {
@@ -46,8 +46,8 @@ func (ks *Keyspace) containers() []*Container {
 	return slices.Collect(ks.catalogue.All())
 }
 
-// addTo adds the items of a container in the partition that live at a moment to a digest, and returns their number. It
-// locks the partition for some items at a time.
+// addTo adds the items of a container in the partition that live at a moment to a digest, and returns their
+// number. It locks the partition for some items at a time.
 func addTo(d *follow.Digest, p *partition, c *Container, now int64) (n int64) {
 	for below, more := uint64(0), true; more; {
 		more = false

@@ -39,9 +39,9 @@ next:
 	return bytes
 }
 
-// TestFolderStaysInProportion: under a steady workload of dying documents the data folder stays in proportion. It has
-// less than three times the bytes of the living ids and bodies, at every fsync, during checkpoints and compactions too.
-// All sizes and limits are a fortieth of a server's.
+// TestFolderStaysInProportion: under a steady workload of dying documents the data folder stays in
+// proportion. It has less than three times the bytes of the living ids and bodies, at every fsync, during
+// checkpoints and compactions too. All sizes and limits are a fortieth of a server's.
 func TestFolderStaysInProportion(t *testing.T) {
 	t.Parallel()
 	for _, living := range drill.Pick([]int{32 << 20}, []int{60 << 20}, []int{32 << 20, 60 << 20, 120 << 20}) {

@@ -75,8 +75,8 @@ func (o *opened) backUp() string {
 	return dir
 }
 
-// Without erase-within, dead text leaves a small folder within minutes, and a backup at once. Then an idle server writes
-// nothing more.
+// Without erase-within, dead text leaves a small folder within minutes, and a backup at once. Then an idle
+// server writes nothing more.
 func TestDeadTextLeavesASmallFolder(t *testing.T) {
 	t.Parallel()
 	disk := vfstest.New()
@@ -401,9 +401,9 @@ func (d *eraseDrill) check(what, dir string, went map[string]int64, before int64
 	}
 }
 
-// Texts that were overwritten, deleted, flushed or dropped, or have died, are in no file of the folder after erase-within,
-// whatever restarts, kills, torn ends and holds come between, or that long after they cannot be brought back any more. A
-// backup has none that was gone when it began.
+// Texts that were overwritten, deleted, flushed or dropped, or have died, are in no file of the folder after
+// erase-within, whatever restarts, kills, torn ends and holds come between, or that long after they cannot be
+// brought back any more. A backup has none that was gone when it began.
 func TestEraseWithin(t *testing.T) {
 	t.Parallel()
 	windows := drill.Pick([]int64{300}, []int64{0, 60}, []int64{0, 300, 0, 60, 0, 300, 60, 600})
@@ -481,8 +481,8 @@ func TestFilesKeptAsideAreErased(t *testing.T) {
 	}
 }
 
-// A compaction that fails is repeated each minute, not each second. Waste that is older than erase-within is told once, and
-// once more when it is gone.
+// A compaction that fails is repeated each minute, not each second. Waste that is older than erase-within is
+// told once, and once more when it is gone.
 func TestLateErasureIsTold(t *testing.T) {
 	t.Parallel()
 	var log lockedBuffer
@@ -537,7 +537,8 @@ func TestWasteInADamagedStore(t *testing.T) {
 	}
 }
 
-// What an undo can bring back is not gone: it is in the files, and in a backup. It leaves the folder in time after that.
+// What an undo can bring back is not gone: it is in the files, and in a backup. It leaves the folder in time
+// after that.
 func TestErasureWaitsForWindows(t *testing.T) {
 	t.Parallel()
 	o := open(t, byHand)
@@ -564,7 +565,8 @@ func TestErasureWaitsForWindows(t *testing.T) {
 	}
 }
 
-// A backup leaves out what has died in a container that was flushed or dropped, and what a former rule keeps is in it.
+// A backup leaves out what has died in a container that was flushed or dropped, and what a former rule keeps
+// is in it.
 func TestBackupOfWhatIsSetAside(t *testing.T) {
 	t.Parallel()
 	for _, drop := range []bool{false, true} {

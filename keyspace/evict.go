@@ -8,8 +8,8 @@ import (
 	"mayfly/keyspace/memtable"
 )
 
-// Used estimates the memory of the items and containers in bytes: ids, values and their overhead. It is not the
-// size of the process, which has garbage and buffers besides.
+// Used estimates the memory of the items and containers in bytes: ids, values and their overhead. It is not
+// the size of the process, which has garbage and buffers besides.
 func (ks *Keyspace) Used() int64 {
 	used := ks.catalogue.Memory()
 	for _, p := range ks.partitions {
@@ -50,10 +50,10 @@ func (ks *Keyspace) SetEviction(o eviction.Options) {
 // TrackAccesses keeps accesses from now on, whatever the policy.
 func (ks *Keyspace) TrackAccesses() { ks.evictor.Track(ks.Now()) }
 
-// Evict deletes items, in the order of the policy, until at most limit bytes are used. It calls evicted for each
-// under the lock of a partition. evicted must return soon, not use the keyspace, and clone the id to keep it. ok
-// reports whether the limit is reached. It is not if no item may go, or none wherever Evict looked. The deletes are
-// journalled; lsn covers them. The calling goroutine must have no transaction open.
+// Evict deletes items, in the order of the policy, until at most limit bytes are used. It calls evicted for
+// each under the lock of a partition. evicted must return soon, not use the keyspace, and clone the id to
+// keep it. ok reports whether the limit is reached. It is not if no item may go, or none wherever Evict
+// looked. The deletes are journalled; lsn covers them. The calling goroutine must have no transaction open.
 func (ks *Keyspace) Evict(limit int64, evicted func(c *Container, id string)) (lsn LSN, ok bool) {
 	for ks.Used() > limit && !ks.follows() {
 		n := ks.evictor.Draw(ks.sources)
@@ -134,8 +134,8 @@ func (tx *Tx) touch(k *eviction.Tracker, t *table, h memtable.Handle, e *memtabl
 	}
 }
 
-// Accesses returns what is known of the accesses to an item, false if there is no item. It is no access, other than
-// Get and Put of an existing item.
+// Accesses returns what is known of the accesses to an item, false if there is no item. It is no access,
+// other than Get and Put of an existing item.
 func (tx *Tx) Accesses(c *Container, id string) (a eviction.Accesses, ok bool) {
 	p := tx.partition(id)
 	h, e := tx.lookup(p, c, id)

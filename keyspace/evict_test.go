@@ -31,8 +31,8 @@ func (o *opened) evictAll(limit int64) (ids map[string]bool, ok bool) {
 	return ids, ok
 }
 
-// TestEvictKeepsTheUsed evicts an eighth of items of which a quarter was not used. By chance 1 of 4 evicted would be
-// of these.
+// TestEvictKeepsTheUsed evicts an eighth of items of which a quarter was not used. By chance 1 of 4 evicted
+// would be of these.
 func TestEvictKeepsTheUsed(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []eviction.Policy{eviction.AllKeysLRU, eviction.AllKeysLFU, eviction.VolatileLRU, eviction.VolatileLFU} {

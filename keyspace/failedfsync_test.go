@@ -43,8 +43,9 @@ func images(disk *vfstest.Memory, r *rand.Rand) (images []*vfstest.Memory) {
 	return images
 }
 
-// A failed fsync leaves data that can be read but will never be on disk. A restart brings them there before it serves
-// them: every fsync of a life fails once, and of the start after that another one. Then the power is cut.
+// A failed fsync leaves data that can be read but will never be on disk. A restart brings them there before
+// it serves them: every fsync of a life fails once, and of the start after that another one. Then the power
+// is cut.
 func TestFailedFsyncIsNotForgotten(t *testing.T) {
 	t.Parallel()
 	r := drill.Rand(t)

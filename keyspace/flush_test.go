@@ -9,8 +9,8 @@ import (
 	"mayfly/test/drill"
 )
 
-// TestFlushAllBesideWatchers flushes many containers while many keys are watched. A flush that walks the watched keys
-// takes minutes.
+// TestFlushAllBesideWatchers flushes many containers while many keys are watched. A flush that walks the
+// watched keys takes minutes.
 func TestFlushAllBesideWatchers(t *testing.T) {
 	t.Parallel()
 	o := open(t)
@@ -80,8 +80,8 @@ func TestMaxContainers(t *testing.T) {
 	full(0, false)
 }
 
-// TestSwapBringsItems: a watched id that was absent has changed if a swap brings an item, also if that dies before the
-// end of the watch, purged or not. It has not if the item was dead when it came.
+// TestSwapBringsItems: a watched id that was absent has changed if a swap brings an item, also if that dies
+// before the end of the watch, purged or not. It has not if the item was dead when it came.
 func TestSwapBringsItems(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -118,7 +118,8 @@ func TestSwapBringsItems(t *testing.T) {
 	}
 }
 
-// TestWatchAgainLater: keys watched before and after a change of their container are judged each by its own state.
+// TestWatchAgainLater: keys watched before and after a change of their container are judged each by its own
+// state.
 func TestWatchAgainLater(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

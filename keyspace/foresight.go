@@ -7,9 +7,10 @@ import (
 	"mayfly/keyspace/foresight"
 )
 
-// Tally passes the items of a container to a tally in pieces, until goesOn returns false. An item that is neither written
-// nor removed meanwhile counts once. All are judged by the policy that the container has at the beginning, whose etag it
-// returns. A partition is locked for each piece. goesOn is called without a lock, but for those of the transaction.
+// Tally passes the items of a container to a tally in pieces, until goesOn returns false. An item that is
+// neither written nor removed meanwhile counts once. All are judged by the policy that the container has at
+// the beginning, whose etag it returns. A partition is locked for each piece. goesOn is called without a
+// lock, but for those of the transaction.
 func (tx *Tx) Tally(c *Container, tally foresight.Tally, goesOn func(entries int) bool) (etag uint64) {
 	var walks foresight.Walks
 	tx.withinAll(func() { // items may go to another container meanwhile, but not to another table
@@ -49,8 +50,8 @@ func (tx *Tx) piece(number int, f func()) {
 	tx.within(tx.ks.partitions[number], func(p *partition) bool { tx.saw(p.LastWrite); f(); return true })
 }
 
-// CountKills counts the living items of a container that another policy would kill at once, up to a limit. It takes time
-// in proportion to what it counts, and to the dead that are not removed yet. It needs BeginAll.
+// CountKills counts the living items of a container that another policy would kill at once, up to a limit. It
+// takes time in proportion to what it counts, and to the dead that are not removed yet. It needs BeginAll.
 func (tx *Tx) CountKills(c *Container, next expiry.Policy, limit int) (n int) {
 	for t := range c.each {
 		n += t.CountKilled(c.Policy(), &next, tx.now, limit-n)

@@ -15,8 +15,8 @@ import (
 	"mayfly/keyspace/selection"
 )
 
-// BenchmarkForesight measures what tells the future of a million documents of 285 bytes in 16 partitions, which were
-// written 100 in a ms. A third has an end of its own. MAYFLY_BENCH_ITEMS chooses another number.
+// BenchmarkForesight measures what tells the future of a million documents of 285 bytes in 16 partitions,
+// which were written 100 in a ms. A third has an end of its own. MAYFLY_BENCH_ITEMS chooses another number.
 func BenchmarkForesight(b *testing.B) {
 	n := 1_000_000
 	if text := os.Getenv("MAYFLY_BENCH_ITEMS"); text != "" {

@@ -12,8 +12,8 @@ import (
 	"mayfly/keyspace/selection"
 )
 
-// TestForesightBesideWriters plans, forecasts and lists what is due while others write documents, change the mode and
-// empty another container. The plain keys, which nobody writes, count exactly once each time.
+// TestForesightBesideWriters plans, forecasts and lists what is due while others write documents, change the
+// mode and empty another container. The plain keys, which nobody writes, count exactly once each time.
 func TestForesightBesideWriters(t *testing.T) {
 	t.Parallel()
 	o := open(t)

@@ -14,10 +14,9 @@ import (
 	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/deaths"
-	"mayfly/keyspace/fileset"
 	"mayfly/keyspace/journal"
-	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/record"
+	"mayfly/keyspace/storage"
 	"mayfly/keyspace/store"
 	"mayfly/keyspace/streamid"
 	"mayfly/vfs/vfstest"
@@ -102,7 +101,7 @@ func TestFormatDocumentShowsRealFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	listing := fileset.NewManifest(false, []*store.Store{s}, j.Files())
+	listing := storage.NewManifest(false, []*store.Store{s}, j.Files())
 
 	folder := "/folder"
 	d, err := datadir.Open(disk, folder, 16, zerolog.Nop())
@@ -133,7 +132,7 @@ func TestFormatDocumentShowsRealFiles(t *testing.T) {
 		datadir.PartitionName(7): string(vfstest.Read(t, disk, path)),
 		datadir.CatalogueName:    string(vfstest.Read(t, disk, catalogue)),
 		journal.FileName(4):      string(vfstest.Read(t, disk, filepath.Join(dir, journal.FileName(4)))),
-		manifest.Name:            listing.Text(),
+		datadir.ManifestName:     listing.Text(),
 		datadir.FormatName:       string(vfstest.Read(t, disk, filepath.Join(folder, datadir.FormatName))),
 	} {
 		before, rest, ok := strings.Cut(doc, "\n```\n# "+name+"\n")

@@ -30,8 +30,8 @@ type stateAt struct {
 	items map[string]string
 }
 
-// TestFullDiskOfNodes: a leader and a follower survive a full disk as a single node does. What is on the disk at any moment
-// opens, and is what the log has up to its position. With room again, both nodes are equal.
+// TestFullDiskOfNodes: a leader and a follower survive a full disk as a single node does. What is on the disk
+// at any moment opens, and is what the log has up to its position. With room again, both nodes are equal.
 func TestFullDiskOfNodes(t *testing.T) {
 	t.Parallel()
 	full, refused, images, torn := 0, 0, 0, 0

@@ -17,7 +17,7 @@ import (
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/journal"
-	"mayfly/keyspace/reserve"
+	"mayfly/keyspace/storage"
 	"mayfly/test/drill"
 	"mayfly/vfs"
 	"mayfly/vfs/vfstest"
@@ -28,8 +28,9 @@ import (
 // fullDisks is how many drills of full disks are played.
 func fullDisks() uint64 { return drill.Pick[uint64](4, 12, 200) }
 
-// fullDrill plays a keyspace on a disk that gets full and has room again. After an acknowledged transaction all earlier
-// ones are there for ever. What is on disk at any moment opens, full disk or not, and is a prefix of history.
+// fullDrill plays a keyspace on a disk that gets full and has room again. After an acknowledged transaction
+// all earlier ones are there for ever. What is on disk at any moment opens, full disk or not, and is a prefix
+// of history.
 type fullDrill struct {
 	t    *testing.T
 	r    *rand.Rand
@@ -316,18 +317,18 @@ func TestJournalFitsIntoTheReserve(t *testing.T) {
 			t.Errorf("with %d bytes free a checkpoint is due at %d bytes", tt.free, got)
 		}
 	}
-	if fi, err := o.opt.FS.Stat(filepath.Join(o.opt.Dir, reserve.Name)); err != nil || fi.Size() != 100<<10 {
+	if fi, err := o.opt.FS.Stat(filepath.Join(o.opt.Dir, storage.ReserveName)); err != nil || fi.Size() != 100<<10 {
 		t.Errorf("the reserve: %v, %v", fi, err)
 	}
 	o.opt.Reserve = 0
 	o.reopen()
-	if _, err := o.opt.FS.Stat(filepath.Join(o.opt.Dir, reserve.Name)); !os.IsNotExist(err) {
+	if _, err := o.opt.FS.Stat(filepath.Join(o.opt.Dir, storage.ReserveName)); !os.IsNotExist(err) {
 		t.Errorf("without a reserve: %v", err)
 	}
 }
 
-// openOnSmallDisk opens a keyspace with a container c on a disk of 4 MB, without preallocation. The disk has room again before the
-// keyspace is closed at the end of the test.
+// openOnSmallDisk opens a keyspace with a container c on a disk of 4 MB, without preallocation. The disk has
+// room again before the keyspace is closed at the end of the test.
 func openOnSmallDisk(t *testing.T, opt Options) (*opened, *vfstest.Memory) {
 	t.Helper()
 	c := clock.NewManual(epoch)
@@ -350,8 +351,8 @@ func (o *opened) fill(name string, n int) {
 	}
 }
 
-// TestFlushAfterFailedCheckpoint: what a failed checkpoint has captured, and a flush has removed since, does not keep a full
-// disk from getting room.
+// TestFlushAfterFailedCheckpoint: what a failed checkpoint has captured, and a flush has removed since, does
+// not keep a full disk from getting room.
 func TestFlushAfterFailedCheckpoint(t *testing.T) {
 	t.Parallel()
 	o, disk := openOnSmallDisk(t, Options{Partitions: 2, Reserve: 256 << 10, noCheckpoints: true})
@@ -374,8 +375,8 @@ func TestFlushAfterFailedCheckpoint(t *testing.T) {
 	}
 }
 
-// TestDeletesOfTheLastRoom: when another program has taken the reserve but for its last part, no checkpoint that cannot
-// end takes that from the commands that free space.
+// TestDeletesOfTheLastRoom: when another program has taken the reserve but for its last part, no checkpoint
+// that cannot end takes that from the commands that free space.
 func TestDeletesOfTheLastRoom(t *testing.T) {
 	t.Parallel()
 	o, disk := openOnSmallDisk(t, Options{Partitions: 16, Reserve: 512 << 10})

@@ -24,23 +24,13 @@ import (
 // epoch is the time in ms at which tests begin.
 const epoch = aoftest.Epoch
 
-// opened is a keyspace for one test. At the end of the test its invariants are checked. Then it is closed, opened and
-// checked again.
+// opened is a keyspace for one test. At the end of the test its invariants are checked. Then it is closed,
+// opened and checked again.
 type opened struct {
 	*Keyspace
 	t     *testing.T
 	clock *clock.Manual
 	opt   Options
-}
-
-// PurgeOnce runs slow cycles until one has not run out of time: on a busy machine the first may have.
-func (o *opened) PurgeOnce() {
-	for range 1000 {
-		if o.purge.Slow() != expiry.Pressed {
-			return
-		}
-	}
-	o.t.Error("the purge finds no end")
 }
 
 // stopBackground ends what runs in the background, for a test that does it by hand.

@@ -8,7 +8,6 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
-	"mayfly/keyspace/aof"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/repair"
 	"mayfly/keyspace/storage"
@@ -34,7 +33,8 @@ func (o *opened) by(client string, f func(tx *Tx)) {
 	f(&tx)
 }
 
-// TestHistory changes containers in every way, and holds what of it is kept over a stop, a kill, a backup and a repair.
+// TestHistory changes containers in every way, and holds what of it is kept over a stop, a kill, a backup and
+// a repair.
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	o := open(t)
@@ -114,7 +114,8 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestHistoryIsBounded makes more changes than a history keeps, and checks its memory and that equal values change nothing.
+// TestHistoryIsBounded makes more changes than a history keeps, and checks its memory and that equal values
+// change nothing.
 func TestHistoryIsBounded(t *testing.T) {
 	t.Parallel()
 	o := open(t)
@@ -162,7 +163,7 @@ func TestRecordWithoutHistory(t *testing.T) {
 		901: fmt.Sprintf(`{"name":"changed","ttl":"60","ttlmode":"strict","inherit_dead_to":5,"own_dead_to":%d,"created":1600000000000,"db":901}`, epoch-7),
 	} {
 		rec := record.Append(nil, record.ContainerKey(number), Item{Kind: record.ContainerKind, Body: body, TS: 1})
-		o.catalogueTx(func(tx *Tx) { tx.group = aof.AppendSet(tx.group, record.ContainerKey(number), string(rec)) })
+		o.catalogueTx(func(tx *Tx) { tx.group.Set(record.ContainerKey(number), string(rec), "") })
 	}
 	if err := o.journal.CommitAll(); err != nil {
 		t.Fatal(err)
@@ -210,8 +211,8 @@ func TestRestoredHistory(t *testing.T) {
 	}
 }
 
-// TestRestoredPolicyRevivesNothing: the files have items that died before their container was restored to an earlier state
-// of its policy. A kill brings none back.
+// TestRestoredPolicyRevivesNothing: the files have items that died before their container was restored to an
+// earlier state of its policy. A kill brings none back.
 func TestRestoredPolicyRevivesNothing(t *testing.T) {
 	t.Parallel()
 	o := open(t)
@@ -232,8 +233,9 @@ func TestRestoredPolicyRevivesNothing(t *testing.T) {
 	}
 }
 
-// TestClearHistory: the rule that is in force stays, with its etag and since when, and the deaths so far are logged as they
-// were. Nothing names clients and reasons, in files too. It waits for windows, and a hold vetoes it.
+// TestClearHistory: the rule that is in force stays, with its etag and since when, and the deaths so far are
+// logged as they were. Nothing names clients and reasons, in files too. It waits for windows, and a hold
+// vetoes it.
 func TestClearHistory(t *testing.T) {
 	t.Parallel()
 	o := open(t, byHand)

@@ -2,27 +2,26 @@ package keyspace
 
 import (
 	"mayfly/keyspace/index"
-	"mayfly/keyspace/indexing"
 )
 
 // Index is an index of a container.
-type Index = indexing.Index
+type Index = index.Index
 
 // IndexStats are figures of an index.
-type IndexStats = indexing.Stats
+type IndexStats = index.Stats
 
 // GeoMark ends the paths of an index over points, in the record of a container.
-const GeoMark = indexing.GeoMark
+const GeoMark = index.GeoMark
 
 // CheckIndexes checks definitions of indexes as a record of a container has them. The error is one line.
-func CheckIndexes(recorded [][]string) error { return indexing.CheckRecord(recorded) }
+func CheckIndexes(recorded [][]string) error { return index.CheckRecord(recorded) }
 
 // Epoch returns a number that grows with every start.
 func (ks *Keyspace) Epoch() uint64 { return ks.epoch.Load() }
 
 // IndexSet returns the indexes of a container for the plans of package selection; nil: none. A set
 // does not change: another takes its place.
-func (c *Container) IndexSet() *indexing.Set { return c.indexes.Load() }
+func (c *Container) IndexSet() *index.Set { return c.indexes.Load() }
 
 // Indexes returns the indexes of a container, in the order of their creation.
 func (c *Container) Indexes() []*Index { return c.indexes.Load().List() }
@@ -45,8 +44,8 @@ func (tx *Tx) IndexStats(c *Container) []IndexStats {
 	return stats
 }
 
-// CreateIndex adds an index to a container. It reports whether the container had none of that definition. The index is
-// built in the background: see [Index.Ready]. It needs BeginAll.
+// CreateIndex adds an index to a container. It reports whether the container had none of that definition. The
+// index is built in the background: see [Index.Ready]. It needs BeginAll.
 func (tx *Tx) CreateIndex(c *Container, d index.Definition) bool {
 	if c.HasIndex(d) {
 		return false
@@ -70,7 +69,7 @@ func (tx *Tx) DropIndex(c *Container, d index.Definition) bool {
 }
 
 // setIndexes changes the indexes of a container.
-func (tx *Tx) setIndexes(c *Container, set *indexing.Set) {
+func (tx *Tx) setIndexes(c *Container, set *index.Set) {
 	tx.writeCatalogue()
 	tx.noteContainer(c)
 	before := c.indexes.Load()
@@ -82,26 +81,26 @@ func (tx *Tx) setIndexes(c *Container, set *indexing.Set) {
 	tx.recordContainer(c)
 }
 
-// attachIndexesLocked gives the container's tables trees of other indexes. Indexes that stay keep theirs. The locks of
-// all partitions must be held.
-func (c *Container) attachIndexesLocked(set *indexing.Set) {
+// attachIndexesLocked gives the container's tables trees of other indexes. Indexes that stay keep theirs. The
+// locks of all partitions must be held.
+func (c *Container) attachIndexesLocked(set *index.Set) {
 	c.indexes.Store(set)
 	for t := range c.each {
 		t.IndexBy(set)
 	}
 }
 
-// BuildIndexes builds all indexes that are not ready; see [indexing.Builder.Build].
+// BuildIndexes builds all indexes that are not ready; see [index.Builder.Build].
 func (ks *Keyspace) BuildIndexes() { ks.builder.Build() }
 
-// indexed is a container as an [indexing.Container].
+// indexed is a container as an [index.Container].
 type indexed struct {
 	*Container
 	ks *Keyspace
 }
 
 // indexedContainers returns the containers that exist now.
-func (ks *Keyspace) indexedContainers() (list []indexing.Container) {
+func (ks *Keyspace) indexedContainers() (list []index.Container) {
 	p := ks.partitions[0]
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
@@ -111,7 +110,7 @@ func (ks *Keyspace) indexedContainers() (list []indexing.Container) {
 	return list
 }
 
-func (x indexed) One(partition int, f func(t *indexing.Table)) {
+func (x indexed) One(partition int, f func(t *index.Table)) {
 	p := x.ks.partitions[partition]
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
@@ -122,7 +121,7 @@ func (x indexed) One(partition int, f func(t *indexing.Table)) {
 	}
 }
 
-func (x indexed) All(f func(list []*indexing.Table)) {
+func (x indexed) All(f func(list []*index.Table)) {
 	var tx Tx
 	x.ks.lockAll(&tx)
 	defer tx.Close()
@@ -130,7 +129,7 @@ func (x indexed) All(f func(list []*indexing.Table)) {
 }
 
 // indexedLocked returns the trees of all tables of the container. The locks of all partitions must be held.
-func (c *Container) indexedLocked() (list []*indexing.Table) {
+func (c *Container) indexedLocked() (list []*index.Table) {
 	for t := range c.each {
 		list = append(list, t.Indexed)
 	}

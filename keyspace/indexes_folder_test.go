@@ -11,7 +11,8 @@ import (
 	"mayfly/keyspace/index"
 )
 
-// indexesIn returns the definitions of a container's indexes with the numbers of their entries. All must be ready.
+// indexesIn returns the definitions of a container's indexes with the numbers of their entries. All must be
+// ready.
 func (o *opened) indexesIn(container string) (list []string) {
 	o.t.Helper()
 	var tx Tx
@@ -40,8 +41,8 @@ func (o *opened) createIndex(container string, geo bool, paths ...string) {
 	o.BuildIndexes()
 }
 
-// TestIndexesInAFolder: definitions of indexes stay over restarts, checkpoints, compactions, backups, FLUSHDB and SWAPDB,
-// and the trees are there at the start.
+// TestIndexesInAFolder: definitions of indexes stay over restarts, checkpoints, compactions, backups, FLUSHDB
+// and SWAPDB, and the trees are there at the start.
 func TestIndexesInAFolder(t *testing.T) {
 	t.Parallel()
 	o := open(t)

@@ -11,7 +11,6 @@ import (
 	"mayfly/expiry"
 	"mayfly/keyspace/eviction"
 	"mayfly/keyspace/index"
-	"mayfly/keyspace/indexing"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/selection"
 	"mayfly/test/drill"
@@ -123,8 +122,8 @@ func (o *opened) indexStep(random *rand.Rand, names []string, n int, end func(*T
 	}
 }
 
-// TestIndexSteps does random steps. After them, and in between, the trees hold exactly the keys of the documents, and
-// memory is counted to the byte: see Check.
+// TestIndexSteps does random steps. After them, and in between, the trees hold exactly the keys of the
+// documents, and memory is counted to the byte: see Check.
 func TestIndexSteps(t *testing.T) {
 	t.Parallel()
 	seed := drill.Seed(t)
@@ -137,7 +136,7 @@ func TestIndexSteps(t *testing.T) {
 			t.Fatal("seed ", seed, ": ", err)
 		}
 	}
-	for step := range drill.Pick(500, 1500, 100_000) {
+	for step := range drill.Pick(500, 1000, 100_000) {
 		switch kind := random.IntN(200); {
 		case kind < 120:
 			o.indexStep(random, names, 1+random.IntN(8), (*Tx).Close)
@@ -200,8 +199,8 @@ func (o *opened) selectAll(names []string) {
 	}
 }
 
-// TestIndexBuilding builds indexes beside writers, while containers are dropped, flushed and swapped, and indexes
-// dropped. At the end all indexes are ready and hold what is there.
+// TestIndexBuilding builds indexes beside writers, while containers are dropped, flushed and swapped, and
+// indexes dropped. At the end all indexes are ready and hold what is there.
 func TestIndexBuilding(t *testing.T) {
 	t.Parallel()
 	seed := drill.Seed(t)
@@ -254,7 +253,7 @@ func TestIndexBuilding(t *testing.T) {
 	}
 	tick := time.NewTicker(100 * time.Microsecond)
 	defer tick.Stop()
-	rounds := drill.Pick(20, 50, 500)
+	rounds := drill.Pick(15, 30, 500)
 	for round := range rounds {
 		o.indexChange(random, names, round)
 		if round%10 == 0 {
@@ -359,8 +358,8 @@ func TestSwapDuringBuild(t *testing.T) {
 	})
 	var c *Container
 	o.catalogueTx(func(tx *Tx) { c = tx.Container("0") })
-	list := []indexing.Container{&foundBefore{indexed{c, o.Keyspace}, []*Index{ix}}}
-	indexing.NewBuilder(len(o.partitions), func() (found []indexing.Container) {
+	list := []index.Container{&foundBefore{indexed{c, o.Keyspace}, []*Index{ix}}}
+	index.NewBuilder(len(o.partitions), func() (found []index.Container) {
 		found, list = list, nil
 		return found
 	}, o.Keyspace.stop).Build()
@@ -400,7 +399,8 @@ func TestCreateDuringBuild(t *testing.T) {
 	}
 }
 
-// TestRollbackOfIndexDrop: after a rollback a dropped index is built anew, with what the transaction has restored.
+// TestRollbackOfIndexDrop: after a rollback a dropped index is built anew, with what the transaction has
+// restored.
 func TestRollbackOfIndexDrop(t *testing.T) {
 	t.Parallel()
 	o := open(t, func(opt *Options) { opt.Partitions = 1 })
@@ -433,8 +433,8 @@ func TestRollbackOfIndexDrop(t *testing.T) {
 	}
 }
 
-// TestSelectIndexKeepsDead: while the dead are kept (CLIENT PAUSE) a query by an index leaves them, and does not return
-// them.
+// TestSelectIndexKeepsDead: while the dead are kept (CLIENT PAUSE) a query by an index leaves them, and does
+// not return them.
 func TestSelectIndexKeepsDead(t *testing.T) {
 	t.Parallel()
 	o := open(t)

@@ -9,7 +9,8 @@ import (
 	"mayfly/query"
 )
 
-// TestTouchMovesTimes: a write that leaves the body as it is moves the item in an index over the time of the write.
+// TestTouchMovesTimes: a write that leaves the body as it is moves the item in an index over the time of the
+// write.
 func TestTouchMovesTimes(t *testing.T) {
 	t.Parallel()
 	o := open(t)

@@ -8,8 +8,8 @@ import (
 	"maps"
 )
 
-// Check verifies the invariants of the whole keyspace and returns the first violation. It locks everything and takes
-// time in proportion to the data.
+// Check verifies the invariants of the whole keyspace and returns the first violation. It locks everything
+// and takes time in proportion to the data.
 func (ks *Keyspace) Check() error {
 	var tx Tx
 	ks.BeginAll(&tx)
@@ -20,10 +20,10 @@ func (ks *Keyspace) Check() error {
 	shown, hidden, attached := 0, 0, 0
 	for c := range ks.catalogue.All() {
 		for t := range c.each {
-			if shown++; t.Gone() {
+			if shown++; t.Detached() || c.unlisted() {
 				shown, hidden = shown-1, hidden+1
 			}
-			if err := errors.Join(t.Check(ks.Now()), checkTimer(t)); err != nil {
+			if err := errors.Join(t.Check(ks.Now()), ks.checkTimer(t)); err != nil {
 				return fmt.Errorf("container %d, %q, partition %d: %w", c.number, c.name, t.P.Number, err)
 			}
 		}
@@ -43,12 +43,13 @@ func (ks *Keyspace) Check() error {
 	return nil
 }
 
-// checkTimer verifies that a table has a timer if the deaths of its items are logged, and none if they are hidden.
-func checkTimer(t *table) error {
+// checkTimer verifies that a table has a timer if the deaths of its items are logged, and none if they are
+// hidden, but for logs with a stepped clock.
+func (ks *Keyspace) checkTimer(t *table) error {
 	switch {
 	case t.C.deaths != nil && !t.Gone() && t.Timer() == nil:
 		return errors.New("deaths are logged, and the table has no timer")
-	case t.Timer() != nil && t.C.hidden != nil:
+	case t.Timer() != nil && t.C.hidden != nil && !ks.punctual(t.C):
 		return errors.New("the table has a timer that is not needed")
 	}
 	return nil
@@ -66,16 +67,17 @@ func (c *Container) checkIndexes() error {
 	return err
 }
 
-// checkHidden verifies that a hidden container belongs to another. The log counts its entries, and the state of a group is
-// that of its items.
+// checkHidden verifies that a hidden container belongs to another. The log counts its entries, and the state
+// of a group is that of its items.
 func (c *Container) checkHidden() error {
 	if c.hidden == nil {
 		return nil
 	}
-	if c.owner == nil || c.owner.deaths == nil {
+	if c.owner() == nil || c.owner().deaths == nil {
 		return errors.New("a hidden container has no owner")
 	}
-	log, entries := c.owner.deaths, int64(0)
+	owner, entries := c.owner(), int64(0)
+	log := owner.deaths
 	switch {
 	case c.group != nil:
 		if is, stored := maps.Collect(c.group.Items()), maps.Collect(c.groupItems()); log.groups[c.hidden.Group] != c || !maps.Equal(is, stored) {
@@ -85,8 +87,8 @@ func (c *Container) checkHidden() error {
 		for t := range c.each {
 			entries += int64(t.Len()) - 1
 		}
-		if log.c != c || c.owner.log.Number != c.number || entries != log.length.Load() {
-			return fmt.Errorf("the log of %q has %d entries, counted are %d", c.owner.name, entries, log.length.Load())
+		if log.c != c || owner.log.Number != c.number || entries != log.length.Load() {
+			return fmt.Errorf("the log of %q has %d entries, counted are %d", owner.name, entries, log.length.Load())
 		}
 	}
 	return nil

@@ -44,8 +44,8 @@ func (tx *Tx) lookup(p *partition, c *Container, id string) (memtable.Handle, *m
 	return h, e
 }
 
-// expire reports and releases an entry that was removed because it is dead. If the transaction has changed the
-// rules or written the item, the death is not certain before the transaction is.
+// expire reports and releases an entry that was removed because it is dead. If the transaction has changed
+// the rules or written the item, the death is not certain before the transaction is.
 func (tx *Tx) expire(t *table, e *memtable.Entry) {
 	if !tx.changed && !e.Changing() {
 		tx.ks.expireLocked(t, e, tx.now)
@@ -55,11 +55,11 @@ func (tx *Tx) expire(t *table, e *memtable.Entry) {
 	tx.release(t, e)
 }
 
-// release releases an entry that was found dead and removed. It waits for the end if the transaction still needs
-// the entry, to write it or to take it back; then the partition is locked until the end.
+// release releases an entry that was found dead and removed. It waits for the end if the transaction still
+// needs the entry, to write it or to take it back; then the partition is locked until the end.
 //
-// If the transaction itself has written the item, the write is not journalled (see encode), but its removal is:
-// the overwritten item may have an end that has not come.
+// If the transaction itself has written the item, the write is not journalled (see encode), but its removal
+// is: the overwritten item may have an end that has not come.
 func (tx *Tx) release(t *table, e *memtable.Entry) {
 	if e.Changing() {
 		tx.changes.Deleted(t, e)
@@ -99,17 +99,18 @@ func (tx *Tx) Memory(c *Container, id string) (int64, bool) {
 	return 0, false
 }
 
-// Put stores an item under an id, whether there is one or not, and returns it. Its clock starts now. expireAt is
-// expiry.Inherit, expiry.Never or a moment in ms; one that has passed makes sense only in a container that is
-// off or on hold. A container on hold keeps an item that is there: see Veto.
+// Put stores an item under an id, whether there is one or not, and returns it. Its clock starts now. expireAt
+// is expiry.Inherit, expiry.Never or a moment in ms; one that has passed makes sense only in a container that
+// is off or on hold. A container on hold keeps an item that is there: see Veto.
 //
-// A large body is copied, unless it was prepared or is the one that Get has returned of this item: then only the header
-// is written, in memory and to the journal.
+// A large body is copied, unless it was prepared or is the one that Get has returned of this item: then only
+// the header is written, in memory and to the journal.
 func (tx *Tx) Put(c *Container, id string, kind Kind, body string, expireAt int64) Item {
 	return tx.PutEncoded(c, id, kind, body, expireAt, record.Chosen)
 }
 
-// PutEncoded is Put and SetEncoding, at the cost of one of them. Chosen keeps the encoding of a body that was there.
+// PutEncoded is Put and SetEncoding, at the cost of one of them. Chosen keeps the encoding of a body that was
+// there.
 func (tx *Tx) PutEncoded(c *Container, id string, kind Kind, body string, expireAt int64, n Encoding) Item {
 	return tx.put(c, id, Item{Kind: kind, Body: body, TS: tx.now, ExpireAt: expireAt}, n)
 }
@@ -153,9 +154,9 @@ func (tx *Tx) put(c *Container, id string, it Item, n Encoding) Item {
 	return t.Item(e)
 }
 
-// Delete removes the item under an id for a client, living or dead, unless its container is on hold, and reports whether it
-// lived. If the container's log has what clients delete, one that lived has an entry. With its body that frees no room, so a
-// full disk vetoes it.
+// Delete removes the item under an id for a client, living or dead, unless its container is on hold, and
+// reports whether it lived. If the container's log has what clients delete, one that lived has an entry. With
+// its body that frees no room, so a full disk vetoes it.
 func (tx *Tx) Delete(c *Container, id string) bool {
 	return tx.delete(c, id, c.deaths != nil && c.log.Deletes)
 }

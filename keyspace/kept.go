@@ -2,31 +2,30 @@ package keyspace
 
 import (
 	"mayfly/expiry"
-	"mayfly/keyspace/changes"
 	"mayfly/keyspace/memtable"
 )
 
 // The dead that stay
 //
-// A dead item is absent for everybody. It is removed once it is purgeable, which may be later: while clients are paused,
-// or while a former policy of its container may rule again. Until then:
+// A dead item is absent for everybody. It is removed once it is purgeable, which may be later: while clients
+// are paused, or while a former policy of its container may rule again. Until then:
 //
-//  1. readers leave it where it lies, in its indexes too, and figures leave it out. Of a container with a log of deaths they
-//     leave all;
-//  2. who writes or deletes its id buries it first, in the same transaction. If it could live again, its removal is
-//     journalled and rolled back like a delete;
+//  1. readers leave it where it lies, in its indexes too, and figures leave it out. Of a container with a log
+//     of deaths they leave all;
+//  2. who writes or deletes its id buries it first, in the same transaction. If it could live again, its
+//     removal is journalled and rolled back like a delete;
 //  3. eviction does not draw it.
 
-// KeepDeadUntil keeps the items that are dead in memory until a time (ms), as CLIENT PAUSE does: nothing removes them
-// and no death is reported. They are absent for everybody nevertheless. 0 ends that. A write removes the dead item
-// that it replaces.
+// KeepDeadUntil keeps the items that are dead in memory until a time (ms), as CLIENT PAUSE does: nothing
+// removes them and no death is reported. They are absent for everybody nevertheless. 0 ends that. A write
+// removes the dead item that it replaces.
 func (ks *Keyspace) KeepDeadUntil(ms int64) {
 	ks.keepDead.Store(ms)
 	ks.holdTimers()
 }
 
-// purgeable returns the limits of a container's items that readers may remove at a moment in ms: none if the removal is
-// journalled. A partition must be locked.
+// purgeable returns the limits of a container's items that readers may remove at a moment in ms: none if the
+// removal is journalled. A partition must be locked.
 func (ks *Keyspace) purgeable(c *Container, now int64) expiry.Limits {
 	if c.logs() {
 		return expiry.NoLimits
@@ -37,8 +36,8 @@ func (ks *Keyspace) purgeable(c *Container, now int64) expiry.Limits {
 	return ks.due(c, now)
 }
 
-// purgeableAside is purgeable for a container that is set aside. Nothing removes its dead, but backups leave them out,
-// unless their deaths are to be logged once they are brought back. A partition must be locked.
+// purgeableAside is purgeable for a container that is set aside. Nothing removes its dead, but backups leave
+// them out, unless their deaths are to be logged once they are brought back. A partition must be locked.
 func (ks *Keyspace) purgeableAside(c *Container, now int64) expiry.Limits {
 	if listed := ks.catalogue.ByName[c.name]; now < ks.keepDead.Load() || listed != nil && listed.logs() {
 		return expiry.NoLimits
@@ -52,8 +51,8 @@ func (ks *Keyspace) keeps(c *Container, now int64) bool {
 	return now < ks.keepDead.Load() || c.retention.Open(now) || c.logs()
 }
 
-// kept returns what selects the dead that stay in a container at a moment in ms, nil if none do. A partition must be
-// locked.
+// kept returns what selects the dead that stay in a container at a moment in ms, nil if none do. A partition
+// must be locked.
 func (ks *Keyspace) kept(c *Container, now int64) *memtable.Kept {
 	if !ks.keeps(c, now) {
 		return nil
@@ -61,13 +60,14 @@ func (ks *Keyspace) kept(c *Container, now int64) *memtable.Kept {
 	return &memtable.Kept{Dead: c.Policy().DeadLimits(now), Purgeable: ks.purgeable(c, now)}
 }
 
-// buries reports whether the delete of an id removes the dead item there: a policy that rules again must not bring it back,
-// and a death has to be logged, unless the disk fails.
+// buries reports whether the delete of an id removes the dead item there: a policy that rules again must not
+// bring it back, and a death has to be logged, unless the disk fails.
 func (tx *Tx) buries(c *Container) bool {
 	return c.retention.Open(tx.now) || c.deaths != nil && tx.ks.Writable() == nil
 }
 
-// bury removes the item of an id from a table if it is dead and lookup has left it there. Its partition must be locked.
+// bury removes the item of an id from a table if it is dead and lookup has left it there. Its partition must
+// be locked.
 func (tx *Tx) bury(t *table, id string) {
 	if t == nil {
 		return
@@ -88,7 +88,7 @@ func (tx *Tx) buryEntry(t *table, e *memtable.Entry, id string) {
 	case tx.OnDeath != nil:
 		tx.OnDeath(t.C, id)
 	case t.C.deaths != nil:
-		tx.buried = append(tx.buried, changes.Item[*table]{Table: t, Entry: e})
+		tx.buried = append(tx.buried, tableEntry{Table: t, Entry: e})
 		alertDeathLocked(t, e)
 	default:
 		tx.ks.expireLocked(t, e, tx.now)

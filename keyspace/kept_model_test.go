@@ -129,8 +129,8 @@ func (m *keptModel) step() {
 	}
 }
 
-// restart opens the folder anew, or a copy of it as a kill leaves it. The test gives the container the retention again: it
-// is not on disk.
+// restart opens the folder anew, or a copy of it as a kill leaves it. The test gives the container the
+// retention again: it is not on disk.
 func (m *keptModel) restart() {
 	if m.random.IntN(2) == 0 {
 		m.stop()
@@ -310,12 +310,12 @@ func (m *keptModel) compareMemory() {
 	}
 }
 
-// TestKeptModel takes random steps in a container whose former policies may rule again, and compares all readers with a
-// model after each.
+// TestKeptModel takes random steps in a container whose former policies may rule again, and compares all
+// readers with a model after each.
 func TestKeptModel(t *testing.T) {
 	t.Parallel()
 	first := drill.Seed(t)
-	for n := range drill.Pick[uint64](3, 8, 300) {
+	for n := range drill.Pick[uint64](3, 5, 300) {
 		seed := first + n
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			m := &keptModel{

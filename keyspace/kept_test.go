@@ -97,8 +97,8 @@ func (o *opened) retain(container string, seconds int64, former expiry.Policy) {
 	})
 }
 
-// TestKeptDeadCostThePurgeNothing has 5000 dead that stay. No sample looks at them, and the figures of the purge leave
-// them out; then it removes all.
+// TestKeptDeadCostThePurgeNothing has 5000 dead that stay. No sample looks at them, and the figures of the
+// purge leave them out; then it removes all.
 func TestKeptDeadCostThePurgeNothing(t *testing.T) {
 	t.Parallel()
 	deaths := 0
@@ -132,8 +132,8 @@ func TestKeptDeadCostThePurgeNothing(t *testing.T) {
 	}
 }
 
-// TestEvictLeavesTheKeptDead evicts from containers with nothing but dead that stay, from one with some that live among
-// many dead, and from a small one. It must end, and find all that may go.
+// TestEvictLeavesTheKeptDead evicts from containers with nothing but dead that stay, from one with some that
+// live among many dead, and from a small one. It must end, and find all that may go.
 func TestEvictLeavesTheKeptDead(t *testing.T) {
 	t.Parallel()
 	for policy := eviction.None + 1; policy <= eviction.AllKeysRandom; policy++ {
@@ -201,8 +201,8 @@ func TestWatchAmongTheKeptDead(t *testing.T) {
 	}
 }
 
-// TestKeptDeadAreBuriedOnDisk deletes and overwrites dead items that may live again. After a restart only those live again
-// that nothing has written.
+// TestKeptDeadAreBuriedOnDisk deletes and overwrites dead items that may live again. After a restart only
+// those live again that nothing has written.
 func TestKeptDeadAreBuriedOnDisk(t *testing.T) {
 	t.Parallel()
 	var deaths []string

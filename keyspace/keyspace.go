@@ -12,8 +12,7 @@ import (
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/eviction"
-	"mayfly/keyspace/figures"
-	"mayfly/keyspace/indexing"
+	"mayfly/keyspace/index"
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/lease"
 	"mayfly/keyspace/locks"
@@ -37,25 +36,26 @@ type Options struct {
 	ExpireEffort int            // active-expire-effort, 1 to 10; 0 means 1
 	Reserve      int64          // bytes of the disk to hold for when it is full; 0: none
 	NoPurge      bool           // do not start the active purge (tests drive it by hand)
+	Stepped      bool           // the clock is moved step by step, as steps.go says; implies NoPurge
 	FS           vfs.FS         // holds the data folder; nil: the system's
 	Loaded       *atomic.Int64  // counts the bytes of changes that Open has loaded; nil: not counted
 
-	// OnDeath is called once for every item that has died, when it is removed. [Tx.OnDeath] receives the others.
-	// written covers the item's last write and the time of the death. The death must not be reported before
-	// written is committed. OnDeath runs under the lock of a partition: it must return
-	// soon and not use the keyspace. The id must be cloned to be kept.
+	// OnDeath is called once for every item that has died, when it is removed. [Tx.OnDeath] receives the
+	// others. written covers the item's last write and the time of the death. The death must not be reported
+	// before written is committed. OnDeath runs under the lock of a partition: it must return soon and not
+	// use the keyspace. The id must be cloned to be kept.
 	OnDeath func(c *Container, id string, written LSN)
 
-	// OnLogged is called when the log of a container's deaths has more entries, has come or gone. It runs under locks: it must
-	// return soon and not use the keyspace.
+	// OnLogged is called when the log of a container's deaths has more entries, has come or gone. It runs
+	// under locks: it must return soon and not use the keyspace.
 	OnLogged func(container string)
 
-	// DeathsHeard reports whether OnDeath has hearers now. While it does, deaths are found when they happen, to the
-	// millisecond. It must be cheap and safe for concurrent use. nil means that it has none.
+	// DeathsHeard reports whether OnDeath has hearers now. While it does, deaths are found when they happen,
+	// to the millisecond. It must be cheap and safe for concurrent use. nil means that it has none.
 	DeathsHeard func() bool
 
-	// Replicator makes the keyspace one node of a cluster: it opens as a follower, and writes nothing by itself until
-	// [Keyspace.Lead]. nil: there is no cluster.
+	// Replicator makes the keyspace one node of a cluster: it opens as a follower, and writes nothing by
+	// itself until [Keyspace.Lead]. nil: there is no cluster.
 	Replicator replica.Replicator
 
 	preallocate   int64 // see [journal.Options]
@@ -94,8 +94,9 @@ type ContainerRecord = record.Container
 // HeldError is the veto of a container on hold.
 type HeldError = record.HeldError
 
-// LSN stands for a state of the keyspace that may not be committed yet. A reply that reports or reveals it must
-// not leave before [Keyspace.Wait] has returned for it. A greater LSN covers a lesser, and zero is always committed.
+// LSN stands for a state of the keyspace that may not be committed yet. A reply that reports or reveals it
+// must not leave before [Keyspace.Wait] has returned for it. A greater LSN covers a lesser, and zero is
+// always committed.
 type LSN = journal.LSN
 
 // Keyspace is the set of all containers and their items. Safe for concurrent use.
@@ -123,7 +124,7 @@ type Keyspace struct {
 	maxContainers atomic.Int64 // 0: no limit
 
 	lease      lease.Lease
-	builder    *indexing.Builder
+	builder    *index.Builder
 	stop       chan struct{}
 	background sync.WaitGroup
 	clockLog   clock.Log
@@ -134,8 +135,8 @@ type Keyspace struct {
 	left  bool              // the folder was that of a node of a cluster
 }
 
-// Open opens the data folder, loads its content and starts the active purge and the background work. Errors are
-// one clear line.
+// Open opens the data folder, loads its content and starts the active purge and the background work. Errors
+// are one clear line.
 func Open(opt Options) (_ *Keyspace, err error) {
 	if opt.Clock == nil {
 		opt.Clock = clock.NewSystem(0)
@@ -185,7 +186,7 @@ func Open(opt Options) (_ *Keyspace, err error) {
 		ks.background.Go(func() { replica.Sweep(ks.stop, ks.sweep) })
 	}
 	ks.background.Go(ks.builder.Run)
-	if !opt.NoPurge {
+	if !opt.NoPurge && !opt.Stepped {
 		ks.runner = expiry.NewRunner(ks.purge)
 		ks.runner.Start()
 	}
@@ -272,17 +273,24 @@ func (ks *Keyspace) Micros() int64 { return ks.opt.Clock.Micros() }
 func (ks *Keyspace) SetExpireEffort(effort int) { ks.purge.SetEffort(effort) }
 
 // Stats are figures of the whole keyspace for INFO.
-type Stats = figures.Stats
+type Stats struct {
+	storage.Stats
+	Partitions     int
+	Expiry         expiry.Stats
+	LoadedItems    int64  // at start
+	LoadTime       int64  // ms
+	LastWriteError string // empty: the last write worked
+}
 
 // Stats returns the figures.
 func (ks *Keyspace) Stats() Stats {
 	s := Stats{
+		Stats:       ks.storage.Stats(),
 		Partitions:  len(ks.partitions),
 		Expiry:      ks.purge.Stats(),
 		LoadedItems: ks.load.items.Load(),
 		LoadTime:    ks.load.took,
 	}
-	ks.storage.AddStats(&s)
 	if err := ks.Writable(); err != nil {
 		s.LastWriteError = err.Error()
 	}

@@ -8,9 +8,9 @@ import (
 	"mayfly/vfs/vfstest"
 )
 
-// A kill leaves names in the folder that are not on disk. The start after it relies on them, so it brings them there
-// before names of its own. The server is killed before each fsync of a life, and the power is cut before each fsync of
-// the start after it. Any of the new names may be left.
+// A kill leaves names in the folder that are not on disk. The start after it relies on them, so it brings
+// them there before names of its own. The server is killed before each fsync of a life, and the power is cut
+// before each fsync of the start after it. Any of the new names may be left.
 func TestPowerCutAfterAKill(t *testing.T) {
 	t.Parallel()
 	kills, images := 0, 0

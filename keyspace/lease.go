@@ -4,8 +4,9 @@ import "mayfly/keyspace/lease"
 
 const leaseTime = lease.Time
 
-// leased extends the lease to cover a time (ms) if need be, and returns the LSN that covers the lease, 0 if it is
-// committed. In a cluster a leader returns that of its lease, and a follower 0. Locks of partitions may be held.
+// leased extends the lease to cover a time (ms) if need be, and returns the LSN that covers the lease, 0 if
+// it is committed. In a cluster a leader returns that of its lease, and a follower 0. Locks of partitions may
+// be held.
 func (ks *Keyspace) leased(now int64) LSN {
 	if ks.role != nil {
 		return ks.leasedByRole(now)

@@ -196,8 +196,8 @@ func (w *clockWorld) kill(back time.Duration) {
 	w.boot()
 }
 
-// An item that a reply has shown to be dead stays dead after a kill. The wall clock may be set back a little before
-// the next start, and no command may have run for long.
+// An item that a reply has shown to be dead stays dead after a kill. The wall clock may be set back a little
+// before the next start, and no command may have run for long.
 func TestDeadStaysDeadAfterAKill(t *testing.T) {
 	t.Parallel()
 	for _, back := range []time.Duration{time.Millisecond, 500 * time.Millisecond, 999 * time.Millisecond, time.Second, time.Hour} {
@@ -292,8 +292,8 @@ func TestClockDoesNotDrift(t *testing.T) {
 	}
 }
 
-// A reply that shows a later time than the lease waits until the extension is committed, whichever transaction extended
-// it. There is at most one extension a second.
+// A reply that shows a later time than the lease waits until the extension is committed, whichever
+// transaction extended it. There is at most one extension a second.
 func TestRepliesWaitForTheLease(t *testing.T) {
 	t.Parallel()
 	o := open(t)

@@ -8,8 +8,7 @@ import (
 	"time"
 
 	"mayfly/expiry/clock"
-	"mayfly/keyspace/indexing"
-	"mayfly/keyspace/inventory"
+	"mayfly/keyspace/index"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/storage"
@@ -25,7 +24,7 @@ type loadStats struct {
 // loader takes the items and containers of the files into memory. It implements [storage.Loader].
 type loader struct {
 	ks        *Keyspace
-	inventory inventory.Inventory
+	inventory inventory
 	clock     int64 // ms; the latest moment read, from finish on
 
 	mu       sync.Mutex            // protects byNumber
@@ -98,7 +97,8 @@ func (l *loader) Table(partition int, container uint32, log bool) *memtable.Tabl
 	return &l.ks.tables.Open(c, l.ks.partitions[partition]).Table
 }
 
-// container returns the container of a number, which has its items until it is known. log says that these are of a log.
+// container returns the container of a number, which has its items until it is known. log says that these are
+// of a log.
 func (l *loader) container(number uint32, log bool) *Container {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -200,7 +200,7 @@ func (l *loader) buildIndexes() {
 			c.attachIndexesLocked(set)
 		}
 	}
-	ks.builder = indexing.NewBuilder(len(ks.partitions), ks.indexedContainers, ks.stop)
+	ks.builder = index.NewBuilder(len(ks.partitions), ks.indexedContainers, ks.stop)
 	if count := ks.builder.BuildAtStart(); count > 0 {
 		ks.opt.Log.Info().Int("indexes", count).Int64("ms", ks.Now()-begin).Msg("indexes built")
 	}

@@ -8,7 +8,8 @@ import (
 	"mayfly/expiry"
 )
 
-// The purge does not wait for a transaction that takes long: others die meanwhile, and what it has locked soon afterwards.
+// The purge does not wait for a transaction that takes long: others die meanwhile, and what it has locked
+// soon afterwards.
 func TestPurgePassesLongTransactions(t *testing.T) {
 	t.Parallel()
 	o := open(t)

@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 
 	"mayfly/expiry"
-	"mayfly/keyspace/changes"
 	"mayfly/keyspace/deathlog"
 	"mayfly/keyspace/deaths"
 	"mayfly/keyspace/memtable"
@@ -14,14 +13,15 @@ import (
 
 // The log of deaths
 //
-// A container may log its deaths by a rule, and what clients delete: see package deaths for the entries. They are items of a
-// hidden container.
+// A container may log its deaths by a rule, and what clients delete: see package deaths for the entries. They
+// are items of a hidden container.
 //
-//  1. The purge and writers bury a dead item: its delete and its entry are one atomic group of the journal. Readers leave
-//     it where it lies.
+//  1. The purge and writers bury a dead item: its delete and its entry are one atomic group of the journal.
+//     Readers leave it where it lies.
 //  2. An entry lies in the partition of the item that died, so a burial needs one lock.
-//  3. Ids are drawn under that lock. So a reader that notes the last id before it locks one partition after the other misses
-//     no entry up to that id: the transaction that drew it holds the lock until the entry is there.
+//  3. Ids are drawn under that lock. So a reader that notes the last id before it locks one partition after
+//     the other misses no entry up to that id: the transaction that drew it holds the lock until the entry is
+//     there.
 //  4. Whenever entries leave a partition, the item of the log's state is written in the same group.
 
 // LogSettings are those of a container's log of deaths.
@@ -37,6 +37,7 @@ type deathLog struct {
 	ids    deathlog.Generator
 	length atomic.Int64          // entries, with the expired ones that were not removed yet
 	c      *Container            // the hidden container of the entries
+	owner  *Container            // changed while all partitions are locked
 	groups map[string]*Container // those of the groups that read it, by name
 }
 
@@ -48,11 +49,12 @@ func (c *Container) Log() (s LogSettings, ok bool) {
 	return LogSettings{int64(c.deaths.c.Policy().Default), c.log.MaxLen, c.log.Bodies, c.log.Deletes}, true
 }
 
-// logs reports whether the removal of the dead of a container is journalled: their deaths are logged, or it is a log.
+// logs reports whether the removal of the dead of a container is journalled: their deaths are logged, or it
+// is a log.
 func (c *Container) logs() bool { return c.deaths != nil || c.hidden != nil }
 
-// due returns the limits of a container's items that the purge and writers may remove at a moment in ms. A partition must
-// be locked.
+// due returns the limits of a container's items that the purge and writers may remove at a moment in ms. A
+// partition must be locked.
 func (ks *Keyspace) due(c *Container, now int64) expiry.Limits {
 	if now < ks.keepDead.Load() {
 		return expiry.NoLimits
@@ -60,8 +62,8 @@ func (ks *Keyspace) due(c *Container, now int64) expiry.Limits {
 	return c.retention.Purgeable(c.Policy(), now)
 }
 
-// logDeath adds the entry of an item that is about to be removed because it is dead, or was, unless it died before the log
-// was switched on. Its partition must be locked.
+// logDeath adds the entry of an item that is about to be removed because it is dead, or was, unless it died
+// before the log was switched on. Its partition must be locked.
 func (tx *Tx) logDeath(t *table, e *memtable.Entry) {
 	log := t.C.deaths
 	id, it := t.IDAndItem(e)
@@ -88,6 +90,7 @@ func (tx *Tx) addEntry(t *table, d *deaths.Entry) {
 	entry, tx.buf = lt.Part.Insert(d, tx.now, tx.buf)
 	tx.changes.Inserted(lt, entry)
 	tx.changes.Written(lt, entry)
+	lt.NoteDue(entry.Moments())
 	if len(tx.logged) == 0 || tx.logged[len(tx.logged)-1] != t.C {
 		tx.logged = append(tx.logged, t.C)
 	}
@@ -104,8 +107,8 @@ func (tx *Tx) openLog(log *deathLog, p *partition) *table {
 	return t
 }
 
-// saveLogState writes the state of a log in a partition before entries leave it. deleted is the greatest id that XDEL is
-// about to remove, zero for none.
+// saveLogState writes the state of a log in a partition before entries leave it. deleted is the greatest id
+// that XDEL is about to remove, zero for none.
 func (tx *Tx) saveLogState(t *table, deleted streamid.ID) {
 	s := t.Part.Stored(deleted)
 	tx.setItem(t, t.Part.StateID(), s.Item(tx.now, t.P.NextVersion()))
@@ -145,7 +148,8 @@ func (tx *Tx) noteRemoved(t *table, e *memtable.Entry) {
 	}
 }
 
-// reportBurials reports the deaths that the transaction has logged, which its group holds. The locks are held.
+// reportBurials reports the deaths that the transaction has logged, which its group holds. The locks are
+// held.
 func (tx *Tx) reportBurials(lsn LSN) {
 	if report := tx.ks.opt.OnDeath; report != nil {
 		for _, b := range tx.buried {
@@ -162,8 +166,8 @@ func (tx *Tx) reportBurials(lsn LSN) {
 // buriers has transactions of the purge for reuse.
 var buriers = sync.Pool{New: func() any { return new(Tx) }}
 
-// sampleLogged is Sample for items whose removal is journalled: as one atomic group. Nothing is buried while the disk fails.
-// The lock of the table's partition is held, and released at the end.
+// sampleLogged is Sample for items whose removal is journalled: as one atomic group. Nothing is buried while
+// the disk fails. The lock of the table's partition is held, and released at the end.
 func (ks *Keyspace) sampleLogged(t *table, n int) (s expiry.Sample) {
 	if ks.Writable() != nil || ks.follows() {
 		t.SetTimer(ks.Now())
@@ -179,7 +183,7 @@ func (ks *Keyspace) sampleLogged(t *table, n int) (s expiry.Sample) {
 	s = t.Table.Sample(due, n, func(e *memtable.Entry) {
 		if log != nil {
 			tx.logDeath(t, e)
-			tx.buried = append(tx.buried, changes.Item[*table]{Table: t, Entry: e})
+			tx.buried = append(tx.buried, tableEntry{Table: t, Entry: e})
 			alertDeathLocked(t, e)
 		}
 		tx.noteRemoved(t, e)
@@ -206,12 +210,13 @@ func (ks *Keyspace) commitBurials() {
 // trimPiece is the number of entries that trimLog removes at a time.
 const trimPiece = 2048
 
-// trimLog removes the oldest entries of the log to which a table belongs, if there are more than may be: some of them.
+// trimLog removes the oldest entries of the log to which a table belongs, if there are more than may be: some
+// of them.
 func (ks *Keyspace) trimLog(t *table, s *expiry.Sample) {
 	t.P.Mu.Lock()
 	var log *deathLog
 	excess := int64(0)
-	owner := t.C.owner
+	owner := t.C.owner()
 	if !t.Gone() && owner != nil && owner.Policy().Hold == "" {
 		log = owner.deaths
 		excess = log.length.Load() - owner.log.MaxLen
@@ -255,8 +260,8 @@ func (tx *Tx) removeEntries(t *table, list []*memtable.Entry, deleted streamid.I
 	return len(list)
 }
 
-// buryDue buries the items of a container within limits. It takes time in proportion to them. The locks of all partitions
-// must be held.
+// buryDue buries the items of a container within limits. It takes time in proportion to them. The locks of
+// all partitions must be held.
 func (tx *Tx) buryDue(c *Container, l expiry.Limits) {
 	if tx.ks.Writable() != nil {
 		return
@@ -270,8 +275,8 @@ func (tx *Tx) buryDue(c *Container, l expiry.Limits) {
 	}
 }
 
-// buryBefore buries the dead of a container whose items are about to go, but for those that Undo may bring back. to is where
-// they go. It does nothing if neither has a log.
+// buryBefore buries the dead of a container whose items are about to go, but for those that Undo may bring
+// back. to is where they go. It does nothing if neither has a log.
 func (tx *Tx) buryBefore(c, to *Container) {
 	if c.deaths == nil && to.deaths == nil { // else the deaths would be logged there
 		return

@@ -58,8 +58,8 @@ func (l *logBench) die() {
 	l.CommitNow(l.journal.Last())
 }
 
-// BenchmarkBurial measures a death with and without a log: its time, with the commit, and its bytes in the journal beyond
-// the body.
+// BenchmarkBurial measures a death with and without a log: its time, with the commit, and its bytes in the
+// journal beyond the body.
 func BenchmarkBurial(b *testing.B) {
 	for _, c := range []struct {
 		name string
@@ -93,8 +93,8 @@ func BenchmarkBurial(b *testing.B) {
 	}
 }
 
-// BenchmarkLogMemory reports how many bytes an entry of the log takes beyond the item that died: as used_memory counts, and
-// of the heap.
+// BenchmarkLogMemory reports how many bytes an entry of the log takes beyond the item that died: as
+// used_memory counts, and of the heap.
 func BenchmarkLogMemory(b *testing.B) {
 	const n = 500_000
 	heap := func() int64 {

@@ -13,8 +13,9 @@ import (
 	"mayfly/vfs/vfstest"
 )
 
-// TestCrashesLogEachDeathOnce: the server is killed, or the power is cut, at any fsync beside burials, deletes, checkpoints and
-// compactions. Each item whose write was committed then lives or is logged, once. This holds with the policy Always.
+// TestCrashesLogEachDeathOnce: the server is killed, or the power is cut, at any fsync beside burials,
+// deletes, checkpoints and compactions. Each item whose write was committed then lives or is logged, once.
+// This holds with the policy Always.
 func TestCrashesLogEachDeathOnce(t *testing.T) {
 	t.Parallel()
 	r := drill.Rand(t)

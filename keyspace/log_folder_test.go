@@ -46,8 +46,8 @@ func TestBackupOfALog(t *testing.T) {
 	}
 }
 
-// The log is in the files as long as it keeps an entry. Then the body leaves the folder within erase-within, as one does that
-// is deleted from the log, or whose log is switched off.
+// The log is in the files as long as it keeps an entry. Then the body leaves the folder within erase-within,
+// as one does that is deleted from the log, or whose log is switched off.
 func TestErasureOfEntries(t *testing.T) {
 	t.Parallel()
 	o := open(t, byHand)
@@ -80,7 +80,8 @@ func TestErasureOfEntries(t *testing.T) {
 	}
 }
 
-// A log survives checkpoints, compactions and restarts in any order: its entries with their order, its state, and its ids.
+// A log survives checkpoints, compactions and restarts in any order: its entries with their order, its state,
+// and its ids.
 func TestLogsInFiles(t *testing.T) {
 	t.Parallel()
 	seed := drill.Seed(t)

@@ -7,7 +7,8 @@ import (
 	"mayfly/keyspace/streamid"
 )
 
-// Deaths returns the log of a container's deaths. Changes of it need BeginAll. For those of a container on hold see Veto.
+// Deaths returns the log of a container's deaths. Changes of it need BeginAll. For those of a container on
+// hold see Veto.
 func (tx *Tx) Deaths(c *Container) deathlog.Log { return deathlog.New(&logSource{tx: tx, c: c}) }
 
 // Log is [Container.Log] for a transaction that may have locked nothing.

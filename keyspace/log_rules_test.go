@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"mayfly/expiry"
-	"mayfly/keyspace/aof"
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/deaths"
 	"mayfly/keyspace/eviction"
@@ -19,8 +18,8 @@ import (
 	"mayfly/vfs/vfstest"
 )
 
-// TestEvictionOfEntries: only volatile-ttl evicts entries of a log, from the oldest. The dead that wait for their burial are
-// never drawn.
+// TestEvictionOfEntries: only volatile-ttl evicts entries of a log, from the oldest. The dead that wait for
+// their burial are never drawn.
 func TestEvictionOfEntries(t *testing.T) {
 	t.Parallel()
 	for policy := eviction.None; policy <= eviction.AllKeysRandom; policy++ {
@@ -88,8 +87,8 @@ func TestNothingIsBuriedWhileTheDiskFails(t *testing.T) {
 	}
 }
 
-// TestDeathsWhilePausedOffOrHeld: nothing is buried while clients are paused, TTL is off or the container is on hold; entries
-// age when it is off.
+// TestDeathsWhilePausedOffOrHeld: nothing is buried while clients are paused, TTL is off or the container is
+// on hold; entries age when it is off.
 func TestDeathsWhilePausedOffOrHeld(t *testing.T) {
 	t.Parallel()
 	o := open(t)
@@ -169,7 +168,8 @@ func TestOnLogged(t *testing.T) {
 	expect(6, "the container went")
 }
 
-// TestBurialsAreCommitted: what the purge buries is in the journal about a second later, though no client waits for it.
+// TestBurialsAreCommitted: what the purge buries is in the journal about a second later, though no client
+// waits for it.
 func TestBurialsAreCommitted(t *testing.T) {
 	t.Parallel()
 	o := open(t)
@@ -187,7 +187,8 @@ func TestBurialsAreCommitted(t *testing.T) {
 	}
 }
 
-// TestLogSettings: a change gives the container an etag, its creation with a log one; the settings outlast a restart.
+// TestLogSettings: a change gives the container an etag, its creation with a log one; the settings outlast a
+// restart.
 func TestLogSettings(t *testing.T) {
 	t.Parallel()
 	o := open(t)
@@ -226,7 +227,8 @@ func TestLogSettings(t *testing.T) {
 	}
 }
 
-// TestExpiredEntriesStayExpired: a shorter time hides entries at once, and a longer one does not bring them back.
+// TestExpiredEntriesStayExpired: a shorter time hides entries at once, and a longer one does not bring them
+// back.
 func TestExpiredEntriesStayExpired(t *testing.T) {
 	t.Parallel()
 	o := open(t)
@@ -253,14 +255,15 @@ func TestExpiredEntriesStayExpired(t *testing.T) {
 	}
 }
 
-// TestLogWithoutItsRecord: a container whose log has lost its record, as after a repair, goes on with an empty one.
+// TestLogWithoutItsRecord: a container whose log has lost its record, as after a repair, goes on with an
+// empty one.
 func TestLogWithoutItsRecord(t *testing.T) {
 	t.Parallel()
 	o := open(t)
 	o.createLogged("jobs", 10)
 	o.all(func(tx *Tx) {
 		cat, number := tx.writeCatalogue(), tx.Container("jobs").log.Number
-		tx.group = aof.AppendDel(tx.group, record.ContainerKey(number))
+		tx.group.Del(record.ContainerKey(number))
 		cat.Gone(number)
 	})
 	for range 2 {
@@ -379,8 +382,8 @@ func TestADeadlineMayBeSetWhileTheDeadLie(t *testing.T) {
 	})
 }
 
-// TestDeletesAreLogged: what a client deletes leaves an entry, which is no death that is published. What goes elsewhere, is
-// replaced, flushed, dropped or evicted leaves none.
+// TestDeletesAreLogged: what a client deletes leaves an entry, which is no death that is published. What goes
+// elsewhere, is replaced, flushed, dropped or evicted leaves none.
 func TestDeletesAreLogged(t *testing.T) {
 	t.Parallel()
 	died := 0
@@ -458,7 +461,8 @@ func TestDeletesAreLogged(t *testing.T) {
 	}
 }
 
-// TestDeletesOnAFullDisk: a delete whose entry has the body frees no room, so a full disk vetoes it. The others go on.
+// TestDeletesOnAFullDisk: a delete whose entry has the body frees no room, so a full disk vetoes it. The
+// others go on.
 func TestDeletesOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	o, disk := openOnSmallDisk(t, Options{Partitions: 2, Reserve: 256 << 10, noCheckpoints: true})

@@ -5,18 +5,19 @@ import (
 	"slices"
 
 	"mayfly/expiry"
-	"mayfly/keyspace/aof"
 	"mayfly/keyspace/record"
 )
 
-// AllowLogs raises the version of the data folder, the first time, to the one in which containers may have logs, of what
-// clients delete too if deletes is set. It fails if it cannot write that. [Tx.SetLog] calls it too, under locks.
+// AllowLogs raises the version of the data folder, the first time, to the one in which containers may have
+// logs, of what clients delete too if deletes is set. It fails if it cannot write that. [Tx.SetLog] calls it
+// too, under locks.
 func (ks *Keyspace) AllowLogs(deletes bool) error {
 	return ks.ForClients(ks.storage.AllowLogs(deletes))
 }
 
-// SetLog changes the log of a container. Equal settings change nothing. 0 seconds end the log with its entries and its
-// groups, and all windows of undo. The log of a container that the transaction has made is part of its creation. The error is that of [Keyspace.AllowLogs]. It needs BeginAll.
+// SetLog changes the log of a container. Equal settings change nothing. 0 seconds end the log with its
+// entries and its groups, and all windows of undo. The log of a container that the transaction has made is
+// part of its creation. The error is that of [Keyspace.AllowLogs]. It needs BeginAll.
 func (tx *Tx) SetLog(c *Container, s LogSettings) error {
 	now, on := c.Log()
 	if s.Seconds == 0 {
@@ -56,7 +57,7 @@ func (s *LogSettings) record(number uint32) *record.Log {
 // beginLog gives a container an empty log. The caller has noted the container and records it.
 func (tx *Tx) beginLog(c *Container, s LogSettings) {
 	cat := tx.writeCatalogue()
-	log := &deathLog{}
+	log := &deathLog{owner: c}
 	log.c = newContainer(record.Container{
 		Number: cat.Number(), Created: tx.now, Policy: expiry.Policy{Default: expiry.TTL(s.Seconds)}, Hidden: &record.Hidden{LogOf: c.number},
 	}, len(tx.ks.partitions))
@@ -65,8 +66,8 @@ func (tx *Tx) beginLog(c *Container, s LogSettings) {
 	tx.logged = append(tx.logged, c)
 }
 
-// changeLog changes the settings of a log. Entries that have expired stay so. The caller has noted the container and records
-// it.
+// changeLog changes the settings of a log. Entries that have expired stay so. The caller has noted the
+// container and records it.
 func (tx *Tx) changeLog(c *Container, s LogSettings) {
 	h := c.deaths.c
 	if p := h.Policy(); p.Default != expiry.TTL(s.Seconds) {
@@ -92,13 +93,43 @@ func (tx *Tx) setHiddenPolicy(h *Container, p expiry.Policy) {
 
 // endLog removes the log of a container, if it has one, with its entries. The caller has noted the container.
 func (tx *Tx) endLog(c *Container) {
-	if c.deaths == nil {
+	switch {
+	case c.deaths == nil:
+		return
+	case c.hasManyGroups():
+		tx.setLogAside(c)
 		return
 	}
 	for _, h := range c.hiddenLocked() {
 		tx.discardHidden(h)
 	}
 	c.deaths, c.log = nil, nil
+	tx.logged = append(tx.logged, c)
+}
+
+// groupsAtOnce is the number of groups that are discarded under the locks of all partitions: some ms.
+const groupsAtOnce = 256
+
+// hasManyGroups reports whether the groups of the container's log are to be discarded little by little. The
+// container, which cannot be brought back, is set aside until then: a folder that has a log of deaths may
+// have such containers, and a crash leaves one that nothing brings back.
+func (c *Container) hasManyGroups() bool {
+	return c.deaths != nil && len(c.deaths.groups) > groupsAtOnce
+}
+
+// setLogAside gives the log of a container to one without items that is set aside, and cannot be brought
+// back.
+func (tx *Tx) setLogAside(c *Container) {
+	cat := tx.writeCatalogue()
+	a := newContainer(record.Container{
+		Number: cat.Number(), Name: c.name, DB: c.db, Created: c.created, Policy: *c.Policy(),
+		Aside: &record.Aside{What: expiry.Dropped, Until: tx.now, Order: tx.ks.partitions[0].NextVersion()},
+	}, len(tx.ks.partitions))
+	a.history.Store(c.history.Load())
+	tx.giveLog(c, a)
+	tx.hideLog(a)
+	tx.onRollback(func() { cat.Gone(a.number) })
+	tx.addAside(a)
 	tx.logged = append(tx.logged, c)
 }
 
@@ -113,7 +144,7 @@ func (c *Container) hiddenLocked() []*Container {
 // addHidden adds a hidden container, which belongs to another.
 func (tx *Tx) addHidden(h, owner *Container) {
 	cat := tx.writeCatalogue()
-	h.owner = owner
+	h.partOf = owner.deaths
 	cat.Hide(h)
 	tx.onRollback(func() {
 		cat.Unhide(h)
@@ -134,16 +165,16 @@ func (tx *Tx) discardHidden(h *Container) {
 		cat.Changed(h)
 		cat.dropped = cat.dropped[:dropped]
 	})
-	if h.owner.aside == nil {
+	if !h.unlisted() {
 		tx.noteDetach(h)
 		h.detachLocked()
-	} else { // its tables are hidden
+	} else {
 		for t := range h.each {
 			t.Detach()
 			tx.onRollback(t.Attach)
 		}
 	}
-	tx.group = aof.AppendDel(tx.group, record.ContainerKey(h.number))
+	tx.group.Del(record.ContainerKey(h.number))
 	tx.replaced = true
 	tx.ks.storage.Wake()
 }
@@ -153,9 +184,7 @@ func (tx *Tx) giveLog(from, to *Container) {
 	give := func(from, to *Container) {
 		to.deaths, to.log = from.deaths, from.log
 		from.deaths, from.log = nil, nil
-		for _, h := range to.hiddenLocked() {
-			h.owner = to
-		}
+		to.deaths.owner = to
 	}
 	if from.deaths != nil {
 		give(from, to)
@@ -164,9 +193,11 @@ func (tx *Tx) giveLog(from, to *Container) {
 	}
 }
 
-// hideLog hides the tables of the hidden containers that belong to one that is set aside.
+// hideLog hides the tables of the log of a container that is set aside. Those of its groups stay listed,
+// however many there are: see unlisted.
 func (tx *Tx) hideLog(a *Container) {
-	for _, h := range a.hiddenLocked() {
+	if a.deaths != nil {
+		h := a.deaths.c
 		h.tables.Hide()
 		tx.onRollback(h.tables.Show)
 	}
@@ -174,11 +205,10 @@ func (tx *Tx) hideLog(a *Container) {
 
 // showLog ends hideLog.
 func (tx *Tx) showLog(a *Container) {
-	for _, h := range a.hiddenLocked() {
+	if a.deaths != nil {
+		h := a.deaths.c
 		h.tables.Show()
 		tx.onRollback(h.tables.Hide)
-	}
-	if a.deaths != nil {
 		tx.logged = append(tx.logged, a)
 	}
 }
@@ -194,7 +224,7 @@ func (ks *Keyspace) loadLog(c *Container) {
 		ks.catalogue.Hide(h)
 		ks.catalogue.Changed(h)
 	}
-	if h.owner != nil { // likewise
+	if h.partOf != nil { // likewise
 		c.log = nil
 		ks.catalogue.Changed(c)
 		return
@@ -205,9 +235,11 @@ func (ks *Keyspace) loadLog(c *Container) {
 	}
 }
 
-// openLogLocked gives a container the log whose entries a hidden container has. The locks of all partitions must be held.
+// openLogLocked gives a container the log whose entries a hidden container has. The locks of all partitions
+// must be held.
 func (c *Container) openLogLocked(h *Container) {
-	c.deaths, h.owner = &deathLog{c: h}, c
+	c.deaths = &deathLog{c: h, owner: c}
+	h.partOf = c.deaths
 	for t := range h.each {
 		t.OpenPart()
 		c.deaths.ids.Raise(t.Part.Last())

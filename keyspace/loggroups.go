@@ -17,14 +17,15 @@ import (
 
 // Consumer groups
 //
-// A group of consumers reads the log of a container's deaths: see package groups. Its items lie in a hidden container of its
-// own, which belongs to the owner of the log and goes with it. All groups lie in one partition, so a command on a group
-// needs one lock.
+// A group of consumers reads the log of a container's deaths: see package groups. Its items lie in a hidden
+// container of its own, which belongs to the owner of the log and goes with it. All groups lie in one
+// partition, so a command on a group needs one lock.
 
 // GroupTag is the id to lock for reading and changing groups.
 const GroupTag = groups.Tag
 
-// Groups returns the names of the groups that read a container's log, in ascending order. GroupTag must be locked.
+// Groups returns the names of the groups that read a container's log, in ascending order. GroupTag must be
+// locked.
 func (tx *Tx) Groups(c *Container) []string {
 	tx.saw(tx.ks.catalogue.lsn)
 	if c.deaths == nil {
@@ -33,8 +34,8 @@ func (tx *Tx) Groups(c *Container) []string {
 	return slices.Sorted(maps.Keys(c.deaths.groups))
 }
 
-// Group returns a group that reads a container's log, nil if there is none. GroupTag must be locked as long as the group is
-// in use. It changes by [Tx.ChangeGroup] only.
+// Group returns a group that reads a container's log, nil if there is none. GroupTag must be locked as long
+// as the group is in use. It changes by [Tx.ChangeGroup] only.
 func (tx *Tx) Group(c *Container, name string) *groups.Group {
 	if h := tx.findGroup(c, name); h != nil {
 		return h.group
@@ -53,8 +54,8 @@ func (tx *Tx) findGroup(c *Container, name string) *Container {
 	return c.deaths.groups[name]
 }
 
-// CreateGroup makes a group, of which there is none of the name. last is the last delivered id and read the number of
-// entries read, or groups.Unknown. It needs BeginAll and a log.
+// CreateGroup makes a group, of which there is none of the name. last is the last delivered id and read the
+// number of entries read, or groups.Unknown. It needs BeginAll and a log.
 func (tx *Tx) CreateGroup(c *Container, name string, last streamid.ID, read int64) {
 	cat := tx.writeCatalogue()
 	name = strings.Clone(name)
@@ -94,7 +95,8 @@ func (tx *Tx) DestroyGroup(c *Container, name string) bool {
 	return true
 }
 
-// ChangeGroup calls f, which may change a group that exists, and journals the changes. GroupTag must be locked.
+// ChangeGroup calls f, which may change a group that exists, and journals the changes. GroupTag must be
+// locked.
 func (tx *Tx) ChangeGroup(c *Container, name string, f func(b *groups.Changes)) {
 	h := tx.findGroup(c, name)
 	cat := &tx.ks.catalogue
@@ -127,7 +129,8 @@ func (tx *Tx) setGroupItem(h *Container, item, body string) {
 	tx.setItem(t, item, Item{Kind: Plain, Body: body, TS: tx.now, ExpireAt: expiry.Never, Version: t.P.NextVersion()})
 }
 
-// groupTableLocked returns the table of the hidden container of a group, and makes it if need be. GroupTag must be locked.
+// groupTableLocked returns the table of the hidden container of a group, and makes it if need be. GroupTag
+// must be locked.
 func (ks *Keyspace) groupTableLocked(h *Container) *table {
 	p := ks.partitionOf(GroupTag)
 	if t := h.tables[p.Number]; t != nil {
@@ -153,7 +156,7 @@ func (ks *Keyspace) loadGroups() (err error) {
 	cat := &ks.catalogue
 	for _, h := range cat.Hidden {
 		if h.hidden.IsGroup() {
-			err = errors.Join(err, ks.loadGroup(h, cat.Hidden[h.hidden.GroupOf].owner))
+			err = errors.Join(err, ks.loadGroup(h, cat.Hidden[h.hidden.GroupOf].owner()))
 		}
 	}
 	return err
@@ -161,14 +164,11 @@ func (ks *Keyspace) loadGroups() (err error) {
 
 // loadGroup gives the log of a container a group that reads it.
 func (ks *Keyspace) loadGroup(h, owner *Container) error {
-	h.owner = owner
+	h.partOf = owner.deaths
 	if err := ks.readGroup(h); err != nil {
 		return err
 	}
 	owner.deaths.addGroup(h)
-	if owner.aside != nil {
-		h.tables.Hide()
-	}
 	return nil
 }
 
@@ -176,7 +176,7 @@ func (ks *Keyspace) loadGroup(h, owner *Container) error {
 func (ks *Keyspace) readGroup(h *Container) (err error) {
 	memory := h.memory()
 	if h.group, err = groups.Load(h.groupItems()); err != nil {
-		return fmt.Errorf("container %q: group %.100q: %w", h.owner.name, h.hidden.Group, err)
+		return fmt.Errorf("container %q: group %.100q: %w", h.owner().name, h.hidden.Group, err)
 	}
 	ks.catalogue.AddMemory(h.memory() - memory)
 	for item, body := range h.group.Items() { // a repair may have lost some

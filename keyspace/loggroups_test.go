@@ -289,3 +289,87 @@ func TestManyGroups(t *testing.T) {
 		}
 	}
 }
+
+// What has a great many groups goes little by little: a change under all locks touches none of them, and a
+// crash brings nothing back.
+func TestManyGroupsGoLittleByLittle(t *testing.T) {
+	t.Parallel()
+	drop := func(tx *Tx) { tx.Drop(tx.Container("jobs")) }
+	for name, way := range map[string]struct {
+		window int64
+		change func(tx *Tx)
+		after  func(o *opened)
+	}{
+		"drop":          {0, drop, func(*opened) {}},
+		"end of window": {60, drop, func(o *opened) { o.elapse(60_000) }},
+		"all windows":   {60, drop, func(o *opened) { o.EndAllWindows() }},
+		"window limited": {60, drop, func(o *opened) {
+			if err := o.SetUndoWindow(0); err != nil {
+				o.t.Fatal(err)
+			}
+			o.all(func(tx *Tx) { tx.Drop(tx.CreateContainer("jobs", 60, expiry.Strict)) })
+		}},
+		"log off": {0, func(tx *Tx) {
+			if err := tx.SetLog(tx.Container("jobs"), LogSettings{}); err != nil {
+				t.Error(err)
+			}
+		}, func(*opened) {}},
+	} {
+		test := func(t *testing.T, restarts bool) {
+			t.Parallel()
+			const n = 3 * groupsAtOnce
+			o := open(t, func(o *Options) { o.noCheckpoints = true })
+			o.stopBackground()
+			f := newMirror(t, o)
+			defer f.ks.Close()
+			if err := o.SetUndoWindow(way.window); err != nil {
+				t.Fatal(err)
+			}
+			o.createLogged("jobs", 10)
+			o.all(func(tx *Tx) {
+				for i := range n {
+					tx.CreateGroup(tx.Container("jobs"), fmt.Sprint(i), streamid.ID{}, 0)
+				}
+			})
+			var tx Tx
+			o.BeginAll(&tx)
+			way.change(&tx)
+			tx.Rollback() // then it is as before
+			if err := o.Check(); err != nil {
+				t.Fatal(err)
+			}
+			o.all(way.change)
+			if got := len(o.catalogue.Hidden); got != n+1 {
+				t.Fatalf("%d hidden containers are left", got)
+			}
+			f.compare()
+			way.after(o)
+			for want := n + 1; want > 0; {
+				if want -= groupsAtOnce; want < groupsAtOnce {
+					want = 0
+				}
+				o.endSome(o.ended())
+				if got := len(o.catalogue.Hidden); got != want {
+					t.Fatalf("%d hidden containers are left, want %d", got, want)
+				}
+				o.all(func(tx *Tx) {
+					if _, err := tx.Undo("jobs", ""); err == nil {
+						t.Error("it was brought back")
+					}
+				})
+				if restarts {
+					o.reopen()
+					o.stopBackground()
+				} else {
+					f.compare()
+				}
+			}
+			o.EndWindows()
+			if list := slices.Collect(o.catalogue.Asides.All()); len(list) > 0 {
+				t.Errorf("%d containers are set aside", len(list))
+			}
+		}
+		t.Run(name, func(t *testing.T) { test(t, false) })
+		t.Run(name+", restarts", func(t *testing.T) { test(t, true) })
+	}
+}

@@ -5,16 +5,19 @@ import (
 	"mayfly/keyspace/memtable"
 )
 
-// MarkLong notes that the transaction, which has begun, takes long, or may turn out to: TryBeginKeys waits about a ms then.
+// MarkLong notes that the transaction, which has begun, takes long, or may turn out to: TryBeginKeys waits
+// about a ms then.
 func (tx *Tx) MarkLong(certain bool) { tx.held.MarkLong(certain) }
 
 // Covers reports whether the transaction has locked the partition of an id.
 func (tx *Tx) Covers(id string) bool { return tx.held.Has(tx.ks.partitionOf(id).Number) }
 
-// Reserve makes room for a number of changes, before Begin: so the transaction need not grow while it holds locks.
+// Reserve makes room for a number of changes, before Begin: so the transaction need not grow while it holds
+// locks.
 func (tx *Tx) Reserve(changes int) { tx.changes.Grow(changes) }
 
-// TryBeginKeys is BeginKeys, but waits for no transaction that takes long: it returns false, and drops what was prepared.
+// TryBeginKeys is BeginKeys, but waits for no transaction that takes long: it returns false, and drops what
+// was prepared.
 func (ks *Keyspace) TryBeginKeys(tx *Tx, ids []string) bool {
 	if len(ids) == 1 {
 		if p := ks.partitionOf(ids[0]); p.Mu.LockUnlessLong() {

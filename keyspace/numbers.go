@@ -2,18 +2,14 @@ package keyspace
 
 import (
 	"mayfly/expiry"
-	"mayfly/keyspace/dbnum"
 )
-
-// MaxDB is the highest number of a container.
-const MaxDB = dbnum.Max
 
 // DB returns the number by which SELECT opens the container. It never changes.
 func (c *Container) DB() uint32 { return c.db }
 
 // NamedByNumber reports whether the container's name is its number.
 func (c *Container) NamedByNumber() bool {
-	_, isNumber := dbnum.OfName(c.name)
+	_, isNumber := numberOfName(c.name)
 	return isNumber
 }
 
@@ -29,8 +25,8 @@ func (tx *Tx) HighestDB() (db uint32) {
 	return db
 }
 
-// CreateNumbered is CreateContainer with a number, 1 to MaxDB; 0 means any. The error says why the container cannot
-// have that number: see package dbnum.
+// CreateNumbered is CreateContainer with a number, 1 to MaxDB; 0 means any. The error says why the container
+// cannot have that number.
 func (tx *Tx) CreateNumbered(name string, db uint32, def expiry.TTL, mode expiry.Mode) (*Container, error) {
 	return tx.CreateRuled(name, db, expiry.Policy{Default: def, Mode: mode})
 }
@@ -51,8 +47,8 @@ func (tx *Tx) CreateRuled(name string, db uint32, policy expiry.Policy) (*Contai
 	return tx.create(name, db, policy), nil
 }
 
-// lastDB returns the number that a container was given last. The record of database 0 has it, as any other may be
-// dropped.
+// lastDB returns the number that a container was given last. The record of database 0 has it, as any other
+// may be dropped.
 func (cat *catalogue) lastDB() uint32 {
 	if zero := cat.ByDB[0]; zero != nil {
 		return zero.lastDB

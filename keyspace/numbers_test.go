@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"mayfly/expiry"
-	"mayfly/keyspace/dbnum"
 	"mayfly/keyspace/record"
 )
 
@@ -66,9 +65,9 @@ func TestNumbersOfContainers(t *testing.T) {
 	expect("chosen", 19, 19)
 	expect("b", 0, 17)
 	expect("c", 0, 20)
-	refuse("16", 0, &dbnum.TakenError{Number: 16, By: "a"})
-	refuse("x", 19, &dbnum.TakenError{Number: 19, By: "chosen"})
-	refuse("22", 23, &dbnum.OwnError{Number: 22})
+	refuse("16", 0, &takenError{Number: 16, By: "a"})
+	refuse("x", 19, &takenError{Number: 19, By: "chosen"})
+	refuse("22", 23, &ownError{Number: 22})
 	expect("022", 0, 21)
 	expect("1048576", 0, 22)
 	expect("1048575", 0, MaxDB)
@@ -88,7 +87,8 @@ func TestNumbersOfContainers(t *testing.T) {
 	expect("around", 0, 16)
 }
 
-// TestNumbersStay: a random history with rollbacks, crashes and restarts changes no number of a container that exists.
+// TestNumbersStay: a random history with rollbacks, crashes and restarts changes no number of a container
+// that exists.
 func TestNumbersStay(t *testing.T) {
 	t.Parallel()
 	o := open(t, func(opt *Options) { opt.Partitions = 2 })
@@ -197,7 +197,7 @@ func TestRestoredContainersKeepTheirNumber(t *testing.T) {
 				t.Errorf("%s has number %d, %v", want.name, c.DB(), err)
 			}
 		}
-		var taken *dbnum.TakenError
+		var taken *takenError
 		if _, err := tx.RestoreContainer(record.Container{Name: "40", DB: 40}); !errors.As(err, &taken) {
 			t.Errorf("the error is %v", err)
 		}

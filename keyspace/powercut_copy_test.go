@@ -33,8 +33,8 @@ const made = "/made"
 
 // run makes the folder on a disk. After a power cut at any moment of it:
 //   - under its own name there is nothing, or a whole folder;
-//   - under the name with .part there is nothing, or remains that a server refuses and the next attempt removes, or at
-//     the very end a whole folder, which the next attempt refuses to remove.
+//   - under the name with .part there is nothing, or remains that a server refuses and the next attempt
+//     removes, or at the very end a whole folder, which the next attempt refuses to remove.
 func (d *copyDrill) run(disk *vfstest.Memory) {
 	d.t.Helper()
 	disk.Look(func(vfstest.Disk) { disk.BeforeSync = d.cut })

@@ -17,8 +17,9 @@ import (
 	"mayfly/keyspace/streamid"
 )
 
-// deathLedger is the worker of a container with a log. It writes items that die, in transactions that each leave their number,
-// and reads the log. Its ledger tells exactly which deaths the log must have after any of the transactions.
+// deathLedger is the worker of a container with a log. It writes items that die, in transactions that each
+// leave their number, and reads the log. Its ledger tells exactly which deaths the log must have after any of
+// the transactions.
 type deathLedger struct {
 	r *rand.Rand
 
@@ -279,7 +280,8 @@ func (m *mortal) isDeath(e *deaths.Entry) bool {
 		e.HasBody && e.Body == ledgerBody(len(e.Body), m.number)
 }
 
-// after returns the items that live, and those that have died by a moment in ms, if a transaction was the last.
+// after returns the items that live, and those that have died by a moment in ms, if a transaction was the
+// last.
 func (l *deathLedger) after(number int, now int64) (lives map[string]*mortal, died map[death]*mortal) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

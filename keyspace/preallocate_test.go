@@ -30,7 +30,8 @@ func endsInZeros(t *testing.T, fsys vfs.FS, dir string) bool {
 	return false
 }
 
-// After a kill the journal with its preallocated zeros is whole: neither a start nor the tools find a torn end.
+// After a kill the journal with its preallocated zeros is whole: neither a start nor the tools find a torn
+// end.
 func TestPreallocatedZerosAfterAKill(t *testing.T) {
 	t.Parallel()
 	o := open(t, func(opt *Options) { opt.Partitions, opt.Fsync = 3, Always })

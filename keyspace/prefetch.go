@@ -5,14 +5,16 @@ import (
 	"mayfly/keyspace/memtable"
 )
 
-// A Prefetcher loads the memory that coming look-ups read into the processor's cache; see [memtable.Prefetcher]. It
-// changes nothing and skips locked partitions. The zero value is ready. Not safe for concurrent use.
+// A Prefetcher loads the memory that coming look-ups read into the processor's cache; see
+// [memtable.Prefetcher]. It changes nothing and skips locked partitions. The zero value is ready. Not safe
+// for concurrent use.
 type Prefetcher struct {
 	lookups memtable.Prefetcher
 	locked  locks.Some
 }
 
-// Prefetch reads prefetchBytes of a key and its record. The processor itself prefetches the rest of longer ones.
+// Prefetch reads prefetchBytes of a key and its record. The processor itself prefetches the rest of longer
+// ones.
 const prefetchBytes = 384
 
 // BeyondCache reports whether the items take more memory than a processor's caches hold.

@@ -14,8 +14,8 @@ func (o *opened) sampleDue() {
 	}
 }
 
-// TestDeathsAreFoundInTheirMillisecond: whatever moves an end, the timer of the table finds the death when it happens, and
-// not a millisecond earlier. No cycle of the purge runs.
+// TestDeathsAreFoundInTheirMillisecond: whatever moves an end, the timer of the table finds the death when it
+// happens, and not a millisecond earlier. No cycle of the purge runs.
 func TestDeathsAreFoundInTheirMillisecond(t *testing.T) {
 	t.Parallel()
 	second := func(n int64) time.Duration { return time.Duration(n) * time.Second }
@@ -199,8 +199,9 @@ func (o *opened) undoChange(name string) {
 	})
 }
 
-// TestLoggedDeathsArePunctual: the deaths of a container with a log are found in their millisecond without hearers, also those
-// of items from before the log, and of before the start. Other containers have no timers, nor has the log.
+// TestLoggedDeathsArePunctual: the deaths of a container with a log are found in their millisecond without
+// hearers, also those of items from before the log, and of before the start. Other containers have no timers,
+// nor has the log.
 func TestLoggedDeathsArePunctual(t *testing.T) {
 	t.Parallel()
 	o := open(t, func(opt *Options) { opt.DeathsHeard = nil })

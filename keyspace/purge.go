@@ -9,8 +9,8 @@ import (
 )
 
 // expireLocked reports the death of an item that was removed because it is dead at a moment in ms. The caller
-// releases the entry. This is the one place that reports deaths, once each, but for those that a transaction is
-// not certain of: see Tx.expire. The lock of t's partition must be held.
+// releases the entry. This is the one place that reports deaths, once each, but for those that a transaction
+// is not certain of: see Tx.expire. The lock of t's partition must be held.
 func (ks *Keyspace) expireLocked(t *table, e *memtable.Entry, now int64) {
 	alertDeathLocked(t, e)
 	if ks.opt.OnDeath != nil && !ks.follows() {

@@ -124,8 +124,8 @@ func TestEveryDeathIsReportedOnce(t *testing.T) {
 	}
 }
 
-// TestDeathByTheTransactionItself: Tx.OnDeath reports deaths that a transaction itself causes. After a rollback they have
-// not happened.
+// TestDeathByTheTransactionItself: Tx.OnDeath reports deaths that a transaction itself causes. After a
+// rollback they have not happened.
 func TestDeathByTheTransactionItself(t *testing.T) {
 	t.Parallel()
 	for name, kill := range map[string]func(tx *Tx, c *Container){

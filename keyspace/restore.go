@@ -4,16 +4,16 @@ import (
 	"mayfly/expiry"
 	"mayfly/expiry/members"
 	"mayfly/keyspace/index"
-	"mayfly/keyspace/indexing"
 	"mayfly/keyspace/record"
 )
 
-// RestoreContainer restores a container from another data folder. A missing or empty one gets exactly that state, with
-// the marks of its past policies. One with items gets the default and the mode, as by SetPolicy: the marks are not of
-// its items' history. A missing one gets its number if that is free, or else another. Indexes that the container lacks
-// are added, up to the limit. A container with items keeps its deadline, by which the ends of documents are recorded.
-// A container on hold keeps its settings. No earlier change of another can be taken back any more. It needs BeginAll.
-// The error says why there is no number for it, or is a [record.HeldError].
+// RestoreContainer restores a container from another data folder. A missing or empty one gets exactly that
+// state, with the marks of its past policies. One with items gets the default and the mode, as by SetPolicy:
+// the marks are not of its items' history. A missing one gets its number if that is free, or else another.
+// Indexes that the container lacks are added, up to the limit. A container with items keeps its deadline, by
+// which the ends of documents are recorded. A container on hold keeps its settings. No earlier change of
+// another can be taken back any more. It needs BeginAll. The error says why there is no number for it, or is
+// a [record.HeldError].
 func (tx *Tx) RestoreContainer(s ContainerRecord) (*Container, error) {
 	c := tx.Container(s.Name)
 	made := c == nil
@@ -62,14 +62,15 @@ func (tx *Tx) RestoreContainer(s ContainerRecord) (*Container, error) {
 	return c, nil
 }
 
-// Untouched reports whether a container is one of the databases as they exist from the start, and empty. It needs BeginAll.
+// Untouched reports whether a container is one of the databases as they exist from the start, and empty. It
+// needs BeginAll.
 func (c *Container) Untouched() bool {
 	return c.IsDatabase() && c.emptyLocked() && *c.Policy() == expiry.Policy{Default: expiry.Forever}
 }
 
 // RestoreIndexes adds the indexes of a record that the container lacks, up to the limit. It needs BeginAll.
 func (tx *Tx) RestoreIndexes(c *Container, recorded [][]string) {
-	for _, x := range indexing.FromRecord(recorded).List() {
+	for _, x := range index.FromRecord(recorded).List() {
 		if len(c.Indexes()) < index.MaxIndexes {
 			tx.CreateIndex(c, x.Definition)
 		}
@@ -96,9 +97,9 @@ const (
 	Newer           // the item under its id was written later and stays
 )
 
-// Restore stores an item from elsewhere with the time of its last write. So it has the same time left. An item from the
-// future, of a machine whose clock is ahead, counts as written now: files must not move the clock. The item gets a new
-// version. The partition of the id must be locked.
+// Restore stores an item from elsewhere with the time of its last write. So it has the same time left. An
+// item from the future, of a machine whose clock is ahead, counts as written now: files must not move the
+// clock. The item gets a new version. The partition of the id must be locked.
 func (tx *Tx) Restore(c *Container, id string, it Item) Restored {
 	ts := min(max(it.TS, 1), tx.now)
 	if deadline := c.Policy().Deadline; deadline != "" && it.Kind == Document && members.Has(it.Body) {

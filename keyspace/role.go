@@ -17,15 +17,16 @@ import (
 //
 // With Options.Replicator the keyspace leads or follows. What changes memory for good goes through the log:
 //
-//  1. The leader works as a single node, but for two things: the log commits each batch before the journal writes it, and
-//     Wait also confirms that the node has led after the transaction.
-//  2. A follower changes nothing but by Apply. A transaction that tries is taken back: see Tx.refused. The purge, burials,
-//     eviction, ends of windows and records of the clock are the leader's.
-//  3. Whether the node leads changes while all partitions are locked. So a transaction that has locked any sees it constant.
-//  4. A leader removes nothing at a time that its lease does not cover, and the next one begins at the end of the lease, which
-//     an orderly handover sets to the time of its last transaction. A
-//     follower's clock stands at a moment for which the log is complete. So what a node removes from memory because it is
-//     dead is dead on every node for good, and a follower may remove it by itself.
+//  1. The leader works as a single node, but for two things: the log commits each batch before the journal
+//     writes it, and Wait also confirms that the node has led after the transaction.
+//  2. A follower changes nothing but by Apply. A transaction that tries is taken back: see Tx.refused. The
+//     purge, burials, eviction, ends of windows and records of the clock are the leader's.
+//  3. Whether the node leads changes while all partitions are locked. So a transaction that has locked any
+//     sees it constant.
+//  4. A leader removes nothing at a time that its lease does not cover, and the next one begins at the end of
+//     the lease, which an orderly handover sets to the time of its last transaction. A follower's clock
+//     stands at a moment for which the log is complete. So what a node removes from memory because it is dead
+//     is dead on every node for good, and a follower may remove it by itself.
 
 // beginRole makes the options those of a node of a cluster, if it is one.
 func (ks *Keyspace) beginRole() {
@@ -37,8 +38,8 @@ func (ks *Keyspace) beginRole() {
 	}
 }
 
-// loadedRole notes the place in the log that a folder has, and the latest time in it in ms. A folder that is opened without a
-// cluster loses its place.
+// loadedRole notes the place in the log that a folder has, and the latest time in it in ms. A folder that is
+// opened without a cluster loses its place.
 func (ks *Keyspace) loadedRole(t replica.Tail, latest int64) {
 	ks.catalogue.Used(t.Next)
 	if ks.role == nil {
@@ -58,7 +59,8 @@ func (ks *Keyspace) loadedRole(t replica.Tail, latest int64) {
 // follows reports whether the keyspace is that of a follower.
 func (ks *Keyspace) follows() bool { return ks.role != nil && !ks.role.Leads() }
 
-// leasedNow reads the clock. The lease covers the time in a cluster, so items that are dead then may be removed.
+// leasedNow reads the clock. The lease covers the time in a cluster, so items that are dead then may be
+// removed.
 func (ks *Keyspace) leasedNow() int64 {
 	now := ks.Now()
 	if ks.role != nil {
@@ -68,7 +70,8 @@ func (ks *Keyspace) leasedNow() int64 {
 	return now
 }
 
-// covered returns a time in ms, or an earlier one that the lease covers if the node has begun to follow since it was read.
+// covered returns a time in ms, or an earlier one that the lease covers if the node has begun to follow since
+// it was read.
 func (ks *Keyspace) covered(now int64) int64 {
 	if ks.lease.Covers(now) {
 		return now
@@ -104,8 +107,9 @@ func (ks *Keyspace) Found(t replica.Tail) error {
 	return err
 }
 
-// Lead makes the keyspace that of the leader, in a session of the log that has begun. It returns once its first batch is
-// committed. After an error it follows. Not to be called together with Follow, Apply or Abandon.
+// Lead makes the keyspace that of the leader, in a session of the log that has begun. It returns once its
+// first batch is committed. After an error it follows. Not to be called together with Follow, Apply or
+// Abandon.
 func (ks *Keyspace) Lead() error {
 	if ks.Leads() {
 		return nil
@@ -120,8 +124,8 @@ func (ks *Keyspace) Lead() error {
 	return err
 }
 
-// beginLead makes the keyspace that of the leader: its clock begins at the end of the last leader's lease, and its versions
-// above the last leader's.
+// beginLead makes the keyspace that of the leader: its clock begins at the end of the last leader's lease,
+// and its versions above the last leader's.
 func (ks *Keyspace) beginLead() (LSN, error) {
 	var tx Tx
 	for ks.lockAll(&tx); !ks.journal.Unsettled() && ks.journal.Waiting() > 0; ks.lockAll(&tx) {
@@ -173,8 +177,9 @@ func (ks *Keyspace) Follow() {
 	}
 }
 
-// Drain is the first step of an orderly handover. It is Follow for a leader that goes on to commit what it has done. The last
-// record of its clock ends the lease, so the next leader's time begins where this one's ends. EndDrain is the second step.
+// Drain is the first step of an orderly handover. It is Follow for a leader that goes on to commit what it
+// has done. The last record of its clock ends the lease, so the next leader's time begins where this one's
+// ends. EndDrain is the second step.
 func (ks *Keyspace) Drain() {
 	var tx Tx
 	ks.lockAll(&tx)
@@ -187,8 +192,9 @@ func (ks *Keyspace) Drain() {
 	ks.holdTimers()
 }
 
-// EndDrain commits what was done before Drain, and makes sure that the node has led until then. After that the replies of that
-// time may leave, whichever node leads next. It fails at a time as WaitUntil does: then Confirm decides about each reply, until Follow.
+// EndDrain commits what was done before Drain, and makes sure that the node has led until then. After that
+// the replies of that time may leave, whichever node leads next. It fails at a time as WaitUntil does: then
+// Confirm decides about each reply, until Follow.
 func (ks *Keyspace) EndDrain(until time.Duration) error {
 	last := ks.journal.Last()
 	if err := ks.WaitUntil(last, until, true); err != nil {
@@ -203,8 +209,8 @@ func (ks *Keyspace) EndDrain(until time.Duration) error {
 	return nil
 }
 
-// holdTimers holds the timers of the purge as long as nothing may be removed, and while the keyspace follows: those of
-// logged deaths would be due all the time.
+// holdTimers holds the timers of the purge as long as nothing may be removed, and while the keyspace follows:
+// those of logged deaths would be due all the time.
 func (ks *Keyspace) holdTimers() {
 	until := ks.keepDead.Load()
 	if ks.follows() {
@@ -213,8 +219,8 @@ func (ks *Keyspace) holdTimers() {
 	ks.purge.HoldTimers(until)
 }
 
-// sweep notes the moment of the batches to come, and commits what waits, of a leader. The lease of the moment makes that a
-// batch each second at least.
+// sweep notes the moment of the batches to come, and commits what waits, of a leader. The lease of the moment
+// makes that a batch each second at least.
 func (ks *Keyspace) sweep() {
 	if ks.follows() {
 		return
@@ -230,8 +236,9 @@ func (ks *Keyspace) sweep() {
 	}
 }
 
-// Abandon closes the keyspace and the data folder as they are: it commits nothing that the log has not, and makes no
-// checkpoint. Transactions may run meanwhile and afterwards. They do no harm, and Wait fails for them.
+// Abandon closes the keyspace and the data folder as they are: it commits nothing that the log has not, and
+// makes no checkpoint. Transactions may run meanwhile and afterwards. They do no harm, and Wait fails for
+// them.
 func (ks *Keyspace) Abandon() error {
 	ks.Follow()
 	ks.journal.Refuse()
@@ -251,8 +258,8 @@ func (ks *Keyspace) settleApplied(lsn LSN, t replica.Tail) error {
 	return nil
 }
 
-// noteClock notes the record of a leader's clock. The last one in the log counts: that of a handover takes a lease back. All
-// partitions are locked.
+// noteClock notes the record of a leader's clock. The last one in the log counts: that of a handover takes a
+// lease back. All partitions are locked.
 func (ks *Keyspace) noteClock(it record.Item) {
 	ks.lease.Set(it.TS)
 	ks.epoch.Store(max(ks.epoch.Load(), it.Version))

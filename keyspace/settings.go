@@ -7,9 +7,10 @@ import (
 	"mayfly/keyspace/replica"
 )
 
-// Veto returns a [HeldError] if the transaction has tried to change or remove what is on hold, or the disk's error if a full
-// disk vetoes a Delete, else nil. The try has changed nothing. Rollback then takes back the rest. For a transaction that
-// changes something on a node that does not lead it returns [replica.ErrFollower].
+// Veto returns a [HeldError] if the transaction has tried to change or remove what is on hold, or the disk's
+// error if a full disk vetoes a Delete, else nil. The try has changed nothing. Rollback then takes back the
+// rest. For a transaction that changes something on a node that does not lead it returns
+// [replica.ErrFollower].
 func (tx *Tx) Veto() error {
 	if tx.veto == nil && tx.ks != nil && tx.ks.role != nil && tx.Writes() && tx.ks.follows() {
 		return replica.ErrFollower
@@ -17,8 +18,9 @@ func (tx *Tx) Veto() error {
 	return tx.veto
 }
 
-// vetoes reports whether a container on hold forbids a change, which the transaction notes. e is the item that would be
-// changed or removed, nil for the container. What the transaction has created itself it may still change.
+// vetoes reports whether a container on hold forbids a change, which the transaction notes. e is the item
+// that would be changed or removed, nil for the container. What the transaction has created itself it may
+// still change.
 func (tx *Tx) vetoes(c *Container, e *memtable.Entry) bool {
 	reason := c.Policy().Hold
 	if reason == "" || e != nil && tx.changes.HasInserted(e) {
@@ -38,8 +40,8 @@ func (tx *Tx) SetHold(c *Container, reason string) {
 	}
 }
 
-// Release ends the hold of a container, which may get another default and mode at the same moment: what is overdue by
-// the former default then lives. kills is as in SetCounted. It needs BeginAll.
+// Release ends the hold of a container, which may get another default and mode at the same moment: what is
+// overdue by the former default then lives. kills is as in SetCounted. It needs BeginAll.
 func (tx *Tx) Release(c *Container, def expiry.TTL, mode expiry.Mode, kills int64) {
 	p := c.Policy()
 	if p.Hold == "" {
@@ -52,8 +54,8 @@ func (tx *Tx) Release(c *Container, def expiry.TTL, mode expiry.Mode, kills int6
 	tx.holdLog(c, "")
 }
 
-// DeadlineFree reports whether the deadline of a container can be another member: it has no items, whose ends would be
-// recorded by the former one. It needs BeginAll.
+// DeadlineFree reports whether the deadline of a container can be another member: it has no items, whose ends
+// would be recorded by the former one. It needs BeginAll.
 func (tx *Tx) DeadlineFree(c *Container, member string) bool {
 	if c.Policy().Deadline == member {
 		return true
@@ -64,8 +66,8 @@ func (tx *Tx) DeadlineFree(c *Container, member string) bool {
 	return !c.exceeds(c.retention.Purgeable(c.Policy(), tx.now)) // the dead of a container with a log lie until they are buried
 }
 
-// SetDeadline names the root member of documents that holds an absolute end. DeadlineFree must allow it. It needs
-// BeginAll.
+// SetDeadline names the root member of documents that holds an absolute end. DeadlineFree must allow it. It
+// needs BeginAll.
 func (tx *Tx) SetDeadline(c *Container, member string) {
 	if c.Policy().Deadline == member || tx.vetoes(c, nil) {
 		return

@@ -10,8 +10,8 @@ import (
 	"mayfly/keyspace/streamid"
 )
 
-// BenchmarkManyContainers changes 100,000 of them under all locks: a drop of a container with that many groups, and a
-// FlushAll, which can be taken back or not.
+// BenchmarkManyContainers changes 100,000 of them under all locks: a drop of a container with that many
+// groups, and a FlushAll, which can be taken back or not.
 func BenchmarkManyContainers(b *testing.B) {
 	const n = 100_000
 	for _, window := range []int64{0, 300} {

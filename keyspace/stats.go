@@ -2,36 +2,63 @@ package keyspace
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 
 	"mayfly/expiry"
-	"mayfly/keyspace/figures"
 	"mayfly/keyspace/memtable"
 )
 
-// ContainerStats are figures of one container.
+// ContainerStats are figures of one container and of its living items.
 type ContainerStats struct {
 	Container *Container
 	Policy    expiry.Policy
 	Created   int64  // ms; when the container was made
 	Etag      uint64 // of its settings
-	figures.Items
 
-	// AverageTTL is the mean time left to the items that will die, in ms. It is estimated from a random few; 0 if
-	// there are none. [Tx.Stats] leaves it 0.
+	Documents int   // exact; plain keys among them
+	Plain     int   // plain keys
+	InMemory  int   // items in memory when asked, with the dead that were not purged yet
+	Bytes     int64 // of ids and bodies
+	Memory    int64 // bytes, an estimate
+	ByOwnTTL  int   // items with an end of their own
+	ByDefault int   // items that inherit the container's default
+
+	IndexEntries int   // of all indexes, with those of the dead
+	IndexBytes   int64 // of their memory, an estimate; part of Memory
+
+	// AverageTTL is the mean time left to the items that will die, in ms. It is estimated from a random few;
+	// 0 if there are none. [Tx.Stats] leaves it 0.
 	AverageTTL int64
 
-	left figures.TimeLeft
+	left timeLeft
 }
 
 // Expiring returns how many of the items will die.
-func (s *ContainerStats) Expiring() int { return s.Items.Expiring(&s.Policy) }
+func (s *ContainerStats) Expiring() (n int) {
+	byDefault, byOwnTTL := s.Policy.Expires()
+	if byDefault {
+		n += s.ByDefault
+	}
+	if byOwnTTL {
+		n += s.ByOwnTTL
+	}
+	return n
+}
 
 // addLocked adds a table, without the dead that stay in it. The lock of its partition must be held.
 func (s *ContainerStats) addLocked(t *table, dead memtable.Stats) {
+	items := t.Table.Stats()
 	entries, bytes := t.Indexed.Size()
-	s.Add(t.Table.Stats(), dead, entries, bytes)
+	s.Documents += items.Items - dead.Items
+	s.Plain += items.Plain - dead.Plain
+	s.Bytes += items.Bytes - dead.Bytes
+	s.Memory += items.Memory
+	s.ByOwnTTL += items.ByOwnTTL - dead.ByOwnTTL
+	s.ByDefault += items.ByDefault - dead.ByDefault
+	s.IndexEntries += entries
+	s.IndexBytes += bytes
 }
 
 // Stats returns a container's figures as of one moment.
@@ -57,14 +84,15 @@ const (
 	statsDraws  = 16  // items that AllStats draws from a container in all partitions, about
 )
 
-// AllStats returns the figures of all containers that have living items, by name in ascending order. Empty containers
-// cost nothing. It removes the dead on the way. Those that stay are left out as they were up to a second ago.
+// AllStats returns the figures of all containers that have living items, by name in ascending order. Empty
+// containers cost nothing. It removes the dead on the way. Those that stay are left out as they were up to a
+// second ago.
 //
-// died is the moment in ms at which the oldest dead item died that it found and nothing keeps, tx.Now if there was none.
-// What UNDO may bring back is kept.
+// died is the moment in ms at which the oldest dead item died that it found and nothing keeps, tx.Now if
+// there was none. What UNDO may bring back is kept.
 //
-// It locks one partition at a time and that in portions. So the figures are not of one moment, unlike those of [Tx.Stats],
-// unless the transaction has locked everything.
+// It locks one partition at a time and that in portions. So the figures are not of one moment, unlike those
+// of [Tx.Stats], unless the transaction has locked everything.
 func (tx *Tx) AllStats() (all []*ContainerStats, died int64) {
 	tables := make([][]*table, len(tx.ks.partitions))
 	for _, t := range tx.ks.tables.Some(nil, 0, math.MaxInt) {
@@ -79,7 +107,7 @@ func (tx *Tx) AllStats() (all []*ContainerStats, died int64) {
 					if !t.Gone() && t.C.hidden == nil {
 						if t.C.aside == nil {
 							purgeable := t.C.retention.Purgeable(t.C.Policy(), tx.now)
-							died = min(died, figures.FirstDeath(&t.Table, purgeable, t.C.history.Load().Entries, tx.now))
+							died = min(died, firstDeath(&t.Table, purgeable, t.C.history.Load().Entries, tx.now))
 						}
 						tx.addStats(t, found)
 					}
@@ -89,7 +117,7 @@ func (tx *Tx) AllStats() (all []*ContainerStats, died int64) {
 		}
 	}
 	for _, s := range found {
-		s.AverageTTL = s.left.Average()
+		s.AverageTTL = s.left.average()
 		all = append(all, s)
 	}
 	slices.SortFunc(all, func(a, b *ContainerStats) int { return strings.Compare(a.Container.name, b.Container.name) })
@@ -111,5 +139,41 @@ func (tx *Tx) addStats(t *table, found map[*Container]*ContainerStats) {
 	}
 	s.InMemory += before
 	s.addLocked(t, dead)
-	s.left.Draw(&t.Table, c.Policy(), tx.now, 1+statsDraws/len(tx.ks.partitions))
+	s.left.draw(&t.Table, c.Policy(), tx.now, 1+statsDraws/len(tx.ks.partitions))
+}
+
+// firstDeath returns when the first item of a table died that is within limits, by the history of its
+// container, which must not be empty. It is now if there is none. Times are in ms.
+func firstDeath(t *memtable.Table, l expiry.Limits, history []expiry.HistoryEntry, now int64) (died int64) {
+	died = now
+	t.FirstDead(l, func(e *memtable.Entry) {
+		at, _, _ := expiry.Death(e.TS(), e.ExpireAt(), history, now)
+		died = min(died, at)
+	})
+	return died
+}
+
+// timeLeft estimates the mean time left to items that will die. The zero value has drawn none.
+type timeLeft struct{ sum, drawn int64 } // ms; items
+
+// draw draws up to n random items of a table, at a moment in ms.
+func (l *timeLeft) draw(t *memtable.Table, p *expiry.Policy, now int64, n int) {
+	for range n {
+		_, e := t.RandomExpiring(p, rand.IntN)
+		if e == nil {
+			return
+		}
+		if end, _ := e.End(p); end > now {
+			l.sum += end - now
+			l.drawn++
+		}
+	}
+}
+
+// average returns the estimate in ms; 0 if no item was drawn.
+func (l *timeLeft) average() int64 {
+	if l.drawn == 0 {
+		return 0
+	}
+	return l.sum / l.drawn
 }

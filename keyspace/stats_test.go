@@ -10,7 +10,8 @@ import (
 	"mayfly/expiry"
 )
 
-// TestAllStats compares AllStats with the figures of each container: those in which something lives, no others.
+// TestAllStats compares AllStats with the figures of each container: those in which something lives, no
+// others.
 func TestAllStats(t *testing.T) {
 	t.Parallel()
 	for _, partitions := range []int{1, 16} {

@@ -22,6 +22,9 @@ var DefaultCompaction = store.DefaultCompaction
 // InTheWayError is the error of Backup for something at path.part that it must not take over.
 type InTheWayError = datadir.InTheWayError
 
+// ExistsError is the error of Backup for a path that exists: nothing was tried.
+type ExistsError = datadir.ExistsError
+
 // memory is the keyspace as a [storage.Memory].
 type memory struct{ ks *Keyspace }
 
@@ -83,6 +86,6 @@ func (m memory) Purgeable() map[uint32]expiry.Limits {
 	return limits
 }
 
-// containersAtOnce is the number of containers that are captured while the catalogue does not change: a fraction of
-// a ms.
+// containersAtOnce is the number of containers that are captured while the catalogue does not change: a
+// fraction of a ms.
 const containersAtOnce = 1024

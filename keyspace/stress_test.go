@@ -12,15 +12,16 @@ import (
 	"mayfly/test/drill"
 )
 
-// TestStress runs all operations on the same ids in many goroutines while the clock moves. It compares every result with
-// an exact model, which has no locks of its own. The model of an id is touched only with the id's partition locked, the
-// model of a container changed only with all locked. So a transaction that locks too little is a data race too.
+// TestStress runs all operations on the same ids in many goroutines while the clock moves. It compares every
+// result with an exact model, which has no locks of its own. The model of an id is touched only with the id's
+// partition locked, the model of a container changed only with all locked. So a transaction that locks too
+// little is a data race too.
 //
 // After each round the whole keyspace is compared with the model, and it is opened again.
 func TestStress(t *testing.T) {
 	t.Parallel()
 	const workers, rounds = 12, 3
-	operations := drill.Pick(100, 300, 5000)
+	operations := drill.Pick(100, 200, 5000)
 	seed := drill.Seed(t)
 	s := newStress(open(t, func(opt *Options) { opt.Partitions = 5 }))
 	for round := range rounds {
@@ -90,8 +91,8 @@ type fact struct {
 	change  *change
 }
 
-// change is the transaction that wrote or deleted an id last. Its LSN is set without a lock when it has ended, and is 0
-// until then.
+// change is the transaction that wrote or deleted an id last. Its LSN is set without a lock when it has
+// ended, and is 0 until then.
 type change struct{ lsn atomic.Uint64 }
 
 func newStress(o *opened) *stress {
@@ -134,7 +135,8 @@ func family(n int) (ids []string) {
 	return ids
 }
 
-// everDead reports whether the item of a fact has been dead at any moment since its write, under any of the rules.
+// everDead reports whether the item of a fact has been dead at any moment since its write, under any of the
+// rules.
 func (c *modelContainer) everDead(f *fact, now int64) bool {
 	for i := f.rule; i < len(c.rules); i++ {
 		until := now
@@ -289,8 +291,8 @@ func (w *worker) step() {
 	w.commit()
 }
 
-// commit ends the transaction and checks that its LSN covers all changes it has seen. Like a connection, it does not
-// wait for each LSN.
+// commit ends the transaction and checks that its LSN covers all changes it has seen. Like a connection, it
+// does not wait for each LSN.
 func (w *worker) commit() {
 	t := w.tx.Close()
 	w.change.lsn.Store(uint64(t))
@@ -501,8 +503,8 @@ func (w *worker) emptyBrief() {
 	}
 }
 
-// TestRandomWhileOthersWrite: while an item lives there is a random item, even if most counted items are deleted before
-// the draw. The LSN covers the drawn item, even if it was written after the count.
+// TestRandomWhileOthersWrite: while an item lives there is a random item, even if most counted items are
+// deleted before the draw. The LSN covers the drawn item, even if it was written after the count.
 func TestRandomWhileOthersWrite(t *testing.T) {
 	t.Parallel()
 	o := open(t)

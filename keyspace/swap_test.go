@@ -63,7 +63,8 @@ func TestSwap(t *testing.T) {
 	}
 }
 
-// TestSwapKeepsTheDeadDead: items that have died under one default stay dead under the other's, purged or not.
+// TestSwapKeepsTheDeadDead: items that have died under one default stay dead under the other's, purged or
+// not.
 func TestSwapKeepsTheDeadDead(t *testing.T) {
 	t.Parallel()
 	o := open(t)
@@ -143,12 +144,12 @@ func TestSwapAndWatch(t *testing.T) {
 	}
 }
 
-// TestSwapModel compares random histories of two containers that are swapped with a model that removes items the moment
-// they die.
+// TestSwapModel compares random histories of two containers that are swapped with a model that removes items
+// the moment they die.
 func TestSwapModel(t *testing.T) {
 	t.Parallel()
 	first := drill.Seed(t)
-	for n := range drill.Pick[uint64](3, 6, 300) {
+	for n := range drill.Pick[uint64](3, 4, 300) {
 		seed := first + n
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { playSwaps(t, rand.New(rand.NewPCG(seed, 5))) })
 	}

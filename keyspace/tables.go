@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 
 	"mayfly/expiry"
-	"mayfly/keyspace/indexing"
+	"mayfly/keyspace/index"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/tables"
 )
@@ -20,7 +20,7 @@ type host struct{ ks *Keyspace }
 
 func (host) Tables(c *Container) tableList           { return c.tables }
 func (host) Number(c *Container) uint32              { return c.number }
-func (host) Indexes(c *Container) *indexing.Set      { return c.indexes.Load() }
+func (host) Indexes(c *Container) *index.Set         { return c.indexes.Load() }
 func (host) Retention(c *Container) expiry.Retention { return c.retention }
 func (host) Away(c *Container) bool                  { return c.isHidden() }
 func (h host) Punctual(c *Container) bool            { return h.ks.punctual(c) }
@@ -28,8 +28,8 @@ func (h host) Keeps(c *Container, now int64) bool    { return h.ks.keeps(c, now)
 func (h host) Left()                                 { h.ks.evictor.Forget() }
 
 func (host) Entries(c *Container) (count *atomic.Int64, log bool) {
-	if log = c.isLog(); log && c.owner != nil {
-		count = &c.owner.deaths.length
+	if log = c.isLog(); log && c.owner() != nil {
+		count = &c.owner().deaths.length
 	}
 	return count, log
 }

@@ -22,8 +22,8 @@ func (o *opened) touch(container, id string, own int64) {
 	o.commit(&tx)
 }
 
-// TestTouchJournalsNoBody: a write that leaves a large body as it is costs some bytes, in the journal and in memory. It
-// counts after a kill, after a checkpoint, and after a compaction that came before one.
+// TestTouchJournalsNoBody: a write that leaves a large body as it is costs some bytes, in the journal and in
+// memory. It counts after a kill, after a checkpoint, and after a compaction that came before one.
 func TestTouchJournalsNoBody(t *testing.T) {
 	t.Parallel()
 	o := open(t)

@@ -2,42 +2,43 @@ package keyspace
 
 import (
 	"mayfly/keyspace/aof"
-	"mayfly/keyspace/changes"
 	"mayfly/keyspace/locks"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/watch"
 )
 
-// Tx is one command's (or one EXEC's) view of the keyspace at one frozen moment. It holds the locks of what it may
-// touch. The zero value is ready for a Begin method of [Keyspace], and again after [Tx.Close]. Not safe for
-// concurrent use.
+// Tx is one command's (or one EXEC's) view of the keyspace at one frozen moment. It holds the locks of what
+// it may touch. The zero value is ready for a Begin method of [Keyspace], and again after [Tx.Close]. Not
+// safe for concurrent use.
 //
 // Ids and bodies may be views of a connection's buffer: a transaction copies what it stores.
 type Tx struct {
-	// OnDeath, if not nil, replaces that of [Options] for deaths that the transaction may have caused: after it has
-	// changed a rule, and of items that it has written. The LSN that Close returns covers such a death. After
-	// Rollback it has not happened; an item that is dead nevertheless is found dead again. OnDeath outlasts Close.
+	// OnDeath, if not nil, replaces that of [Options] for deaths that the transaction may have caused: after
+	// it has changed a rule, and of items that it has written. The LSN that Close returns covers such a
+	// death. After Rollback it has not happened; an item that is dead nevertheless is found dead again.
+	// OnDeath outlasts Close.
 	OnDeath func(c *Container, id string)
 
-	// KeepAccesses makes reads and writes leave the accesses of items as they are (CLIENT NO-TOUCH). It outlasts
-	// Close.
+	// KeepAccesses makes reads and writes leave the accesses of items as they are (CLIENT NO-TOUCH). It
+	// outlasts Close.
 	KeepAccesses bool
 
 	// By names the client in the history of containers: its address and name. It outlasts Close.
 	By string
 
 	held    locks.Held
-	group   []byte                 // changes of the catalogue, as commands; Close adds those of items
-	changes changes.List[*table]   // of items
-	removed []*partition           // those of removed items
-	buried  []changes.Item[*table] // removed items whose deaths are logged, and not reported yet
-	logged  []*Container           // with logs that have more entries, or have come or gone
+	group   aof.Commands // changes of the catalogue, as commands; Close adds those of items
+	changes changeList   // of items
+	removed []*partition // those of removed items
+	buried  []tableEntry // removed items whose deaths are logged, and not reported yet
+	logged  []*Container // with logs that have more entries, or have come or gone
 	buf     []byte
 
 	txState
 }
 
-// txState is what a transaction has from Begin to Close. The rest outlasts that, or keeps memory for the next one.
+// txState is what a transaction has from Begin to Close. The rest outlasts that, or keeps memory for the next
+// one.
 type txState struct {
 	ks  *Keyspace
 	now int64
@@ -68,7 +69,8 @@ func (ks *Keyspace) BeginNone(tx *Tx) {
 	}
 }
 
-// BeginSweep locks nothing: Count, Scan, Random and Stats lock one partition after the other. Get, Put and Delete are illegal.
+// BeginSweep locks nothing: Count, Scan, Random and Stats lock one partition after the other. Get, Put and
+// Delete are illegal.
 func (ks *Keyspace) BeginSweep(tx *Tx) { ks.BeginNone(tx) }
 
 // BeginKey locks the partition of one id, then freezes the time.
@@ -110,11 +112,11 @@ func (ks *Keyspace) lockAll(tx *Tx) {
 	tx.ks, tx.now = ks, ks.opt.Clock.Now()
 }
 
-// Close hands the transaction's changes to the journal as one atomic group and releases the locks. The returned
-// LSN covers everything that it has written and revealed.
+// Close hands the transaction's changes to the journal as one atomic group and releases the locks. The
+// returned LSN covers everything that it has written and revealed.
 //
-// The group joins the journal while the locks are held. So the journal has the writes of an item in the order in
-// which they happened.
+// The group joins the journal while the locks are held. So the journal has the writes of an item in the order
+// in which they happened.
 func (tx *Tx) Close() LSN {
 	lsn := tx.reveal
 	if tx.Writes() {
@@ -158,7 +160,7 @@ type txChanges Tx
 
 // AppendTo appends the changes as set and del commands.
 func (tx *txChanges) AppendTo(dst aof.Commands) aof.Commands {
-	dst.Text = append(dst.Text, tx.group...)
+	dst.Add(&tx.group)
 	return tx.changes.AppendTo(dst)
 }
 
@@ -174,14 +176,15 @@ func (tx *Tx) reset() {
 	clear(tx.removed)
 	clear(tx.buried)
 	clear(tx.logged)
-	tx.group, tx.buf = keep(tx.group, most), keep(tx.buf, most)
+	tx.group.Reset()
+	tx.buf = keep(tx.buf, most)
 	tx.removed, tx.buried, tx.logged = keep(tx.removed, most/8), keep(tx.buried, most/64), keep(tx.logged, most/64)
 	tx.txState = txState{}
 }
 
 // untouched reports whether the transaction has changed nothing.
 func (tx *Tx) untouched() bool {
-	return !tx.changed && tx.veto == nil && len(tx.group)+len(tx.removed)+len(tx.alerted) == 0 && tx.changes.Untouched()
+	return !tx.changed && tx.veto == nil && tx.group.Size() == 0 && len(tx.removed)+len(tx.alerted) == 0 && tx.changes.Untouched()
 }
 
 // keep empties a slice for reuse, or drops it if it has grown beyond most.
@@ -239,18 +242,18 @@ func (tx *Tx) withinAll(f func()) {
 
 func (tx *Tx) saw(lsn LSN) { tx.reveal = max(tx.reveal, lsn) }
 
-// Follows reports whether the transaction has begun on a node of a cluster that follows. It may change nothing, and what it
-// reads is of the leader's past.
+// Follows reports whether the transaction has begun on a node of a cluster that follows. It may change
+// nothing, and what it reads is of the leader's past.
 func (tx *Tx) Follows() bool { return tx.follows }
 
 // Writes reports whether the transaction has changed something.
-func (tx *Tx) Writes() bool { return len(tx.group) > 0 || tx.changes.Any() }
+func (tx *Tx) Writes() bool { return tx.group.Size() > 0 || tx.changes.Any() }
 
 // Now returns the frozen moment in ms.
 func (tx *Tx) Now() int64 { return tx.now }
 
-// Micros reads the clock anew, in µs, for commands that return the time itself. Now, which is not later, decides
-// which items live.
+// Micros reads the clock anew, in µs, for commands that return the time itself. Now, which is not later,
+// decides which items live.
 func (tx *Tx) Micros() int64 {
 	now := max(tx.ks.Micros(), tx.now*1000)
 	tx.saw(tx.ks.leased(now/1000 + 1)) // no start may be before it

@@ -35,8 +35,8 @@ func TestPutGetDelete(t *testing.T) {
 	}
 }
 
-// TestTransactionNeedsLocks: a transaction panics at an item of a partition that it has not locked, whatever it has
-// locked before.
+// TestTransactionNeedsLocks: a transaction panics at an item of a partition that it has not locked, whatever
+// it has locked before.
 func TestTransactionNeedsLocks(t *testing.T) {
 	t.Parallel()
 	o := open(t)
@@ -136,8 +136,8 @@ func TestNewDefaultAppliesAtOnce(t *testing.T) {
 	}
 }
 
-// TestDropLeavesTheStores: the next checkpoint deletes a dropped container's items from the stores, also those that the
-// last one has captured.
+// TestDropLeavesTheStores: the next checkpoint deletes a dropped container's items from the stores, also
+// those that the last one has captured.
 func TestDropLeavesTheStores(t *testing.T) {
 	t.Parallel()
 	o := open(t, func(opt *Options) { opt.Partitions = 2 })
@@ -207,7 +207,7 @@ func TestDropAndFlush(t *testing.T) {
 func TestScanVisitsEachOnce(t *testing.T) {
 	t.Parallel()
 	first := drill.Seed(t)
-	for n := range drill.Pick[uint64](4, 8, 400) {
+	for n := range drill.Pick[uint64](3, 5, 400) {
 		seed := first + n
 		o := open(t, func(opt *Options) { opt.Partitions = 4 })
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -283,12 +283,12 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// TestAgainstModel compares random histories with a naive model of the rules in docs/ttl.md. The model remembers
-// everything and knows of each item whether it has ever been dead.
+// TestAgainstModel compares random histories with a naive model of the rules in docs/ttl.md. The model
+// remembers everything and knows of each item whether it has ever been dead.
 func TestAgainstModel(t *testing.T) {
 	t.Parallel()
 	first := drill.Seed(t)
-	for n := range drill.Pick[uint64](6, 12, 600) {
+	for n := range drill.Pick[uint64](4, 6, 600) {
 		seed := first + n
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { playAgainstModel(t, seed) })
 	}
@@ -306,8 +306,8 @@ func playAgainstModel(t *testing.T, seed uint64) {
 	def := expiry.Forever
 	o.policy("c", def)
 	model := make(map[string]*modelItem)
-	// markDead marks what is dead under the policy in force. It is called after every step, so it misses no item that
-	// was dead for a moment.
+	// markDead marks what is dead under the policy in force. It is called after every step, so it misses no
+	// item that was dead for a moment.
 	markDead := func() {
 		now := o.clock.Now()
 		for _, it := range model {
@@ -380,7 +380,8 @@ func playAgainstModel(t *testing.T, seed uint64) {
 	}
 }
 
-// TestVersionsAreNotReused: a version is never reused, even if nothing is left of its item when the server starts.
+// TestVersionsAreNotReused: a version is never reused, even if nothing is left of its item when the server
+// starts.
 func TestVersionsAreNotReused(t *testing.T) {
 	t.Parallel()
 	o := open(t)
@@ -429,7 +430,7 @@ func TestCountAndRandomAreOfOneMoment(t *testing.T) {
 			tx.Close()
 		}
 	})
-	for range 20_000 {
+	for range drill.Pick(5000, 5000, 20_000) {
 		var tx Tx
 		o.BeginSweep(&tx)
 		c := tx.Container("0")

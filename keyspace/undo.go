@@ -5,19 +5,17 @@ import (
 	"strings"
 
 	"mayfly/expiry"
-	"mayfly/keyspace/aof"
-	"mayfly/keyspace/dbnum"
-	"mayfly/keyspace/indexing"
+	"mayfly/keyspace/index"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/undo"
 )
 
-// Package undo decides what can be taken back and until when. Here the catalogue and the tables follow. A container that
-// is set aside has the tables, the number, the policy and the history, and nothing lists it. No item is touched, in memory
-// or on disk. The purge and eviction leave it alone.
+// Package undo decides what can be taken back and until when. Here the catalogue and the tables follow. A
+// container that is set aside has the tables, the number, the policy and the history, and nothing lists it.
+// No item is touched, in memory or on disk. The purge and eviction leave it alone.
 
-// SetUndoWindow sets the time in seconds in which changes to come can be taken back; 0: they cannot. The first time, it
-// raises the version of the data folder, and fails if it cannot write that.
+// SetUndoWindow sets the time in seconds in which changes to come can be taken back; 0: they cannot. The
+// first time, it raises the version of the data folder, and fails if it cannot write that.
 func (ks *Keyspace) SetUndoWindow(seconds int64) error {
 	if seconds > 0 {
 		if err := ks.storage.AllowUndo(); err != nil {
@@ -28,8 +26,8 @@ func (ks *Keyspace) SetUndoWindow(seconds int64) error {
 	return nil
 }
 
-// SetUndoWindowAuto sets the window that nobody has asked for: see [undo.Horizon.SetAuto]. It is 0 if the version of the
-// data folder cannot be raised, which the log says.
+// SetUndoWindowAuto sets the window that nobody has asked for: see [undo.Horizon.SetAuto]. It is 0 if the
+// version of the data folder cannot be raised, which the log says.
 func (ks *Keyspace) SetUndoWindowAuto() {
 	if err := ks.storage.AllowUndo(); err != nil {
 		ks.opt.Log.Warn().Err(err).Msg("changes of containers cannot be taken back: the data folder cannot be prepared for that")
@@ -39,8 +37,8 @@ func (ks *Keyspace) SetUndoWindowAuto() {
 	ks.undo.SetAuto()
 }
 
-// UndoWindow returns the time in seconds in which a change of the rule of a container, which may be empty, could be taken
-// back; 0: it could not.
+// UndoWindow returns the time in seconds in which a change of the rule of a container, which may be empty,
+// could be taken back; 0: it could not.
 func (ks *Keyspace) UndoWindow(empty bool) int64 {
 	if !ks.undo.Opens(false, empty) {
 		return 0
@@ -64,8 +62,8 @@ func (c *Container) layer() *undo.Layer[*Container] {
 	return &undo.Layer[*Container]{Container: c, History: c.history.Load().Entries, Aside: c.aside}
 }
 
-// follow makes the containers of a name be what was decided about its stack. The caller has noted the listed container and
-// records it.
+// follow makes the containers of a name be what was decided about its stack. The caller has noted the listed
+// container and records it.
 func (tx *Tx) follow(s undo.Stack[*Container]) {
 	for _, l := range s {
 		switch c := l.Container; {
@@ -77,6 +75,7 @@ func (tx *Tx) follow(s undo.Stack[*Container]) {
 		default:
 			tx.noteAside(c)
 			c.aside = l.Aside
+			tx.ks.catalogue.Asides.EndChanged()
 			tx.setEntries(c, l.History)
 			tx.recordContainer(c)
 		}
@@ -88,8 +87,8 @@ func (tx *Tx) setEntries(c *Container, entries []expiry.HistoryEntry) {
 	tx.ks.catalogue.setHistory(c, record.NewHistory(c.Etag(), entries))
 }
 
-// openWindow makes room for the window of a change of a container that follows, and returns its end in ms; 0: the change
-// cannot be taken back. The caller has noted the container and records it.
+// openWindow makes room for the window of a change of a container that follows, and returns its end in ms; 0:
+// the change cannot be taken back. The caller has noted the container and records it.
 func (tx *Tx) openWindow(c *Container, flush bool) (until int64) {
 	if tx.ks.undo.Opens(flush || tx.ks.DiskFull(), c.emptyLocked()) {
 		until = tx.ks.undo.End(tx.now)
@@ -118,14 +117,15 @@ func (tx *Tx) endWindows(c *Container) {
 	}
 }
 
-// onlyPurgeable reports whether windows are in use and no item of a container lives or can live again. So a Flush opens a
-// window, and limits others, however far the purge is.
+// onlyPurgeable reports whether windows are in use and no item of a container lives or can live again. So a
+// Flush opens a window, and limits others, however far the purge is.
 func (tx *Tx) onlyPurgeable(c *Container) bool {
 	u := &tx.ks.undo
 	return (u.Opens(true, false) || u.Open(tx.now)) && !c.exceeds(c.retention.Purgeable(c.Policy(), tx.now))
 }
 
-// exceeds reports whether an item of the container is beyond limits. The locks of all partitions must be held.
+// exceeds reports whether an item of the container is beyond limits. The locks of all partitions must be
+// held.
 func (c *Container) exceeds(l expiry.Limits) bool {
 	for t := range c.each {
 		if t.Len() > t.DeadStats(l).Items {
@@ -138,8 +138,8 @@ func (c *Container) exceeds(l expiry.Limits) bool {
 // Aside says why the container is set aside; nil: it is in use.
 func (c *Container) Aside() *record.Aside { return c.aside }
 
-// setAside sets the items of a container aside, with its number, policy and history. The caller gives the container, if it
-// stays, another number.
+// setAside sets the items of a container aside, with its number, policy and history. The caller gives the
+// container, if it stays, another number.
 func (tx *Tx) setAside(c *Container, what expiry.Action, until int64) {
 	why := &record.Aside{What: what, Until: until, Order: tx.ks.partitions[0].NextVersion()}
 	a := &Container{name: c.name, created: c.created, number: c.number, db: c.db, aside: why, revived: expiry.NoLimits}
@@ -153,11 +153,17 @@ func (tx *Tx) setAside(c *Container, what expiry.Action, until int64) {
 		tx.giveLog(c, a)
 		tx.hideLog(a)
 	}
+	tx.addAside(a)
+	tx.replaced = true
+}
+
+// addAside adds a container that is set aside.
+func (tx *Tx) addAside(a *Container) {
 	cat := &tx.ks.catalogue
 	cat.AddAside(a)
 	tx.onRollback(func() { cat.RemoveAside(a) })
 	tx.recordContainer(a)
-	tx.replaced = true
+	tx.ks.undo.Extend(a.aside.Until)
 }
 
 // giveTables gives the tables of a container to another, which has none.
@@ -188,10 +194,19 @@ func (tx *Tx) noteAside(a *Container) {
 	})
 }
 
-// discardAside removes a container that is set aside, with its items.
+// discardAside removes a container that is set aside, with its items. Of one whose log has many groups it
+// ends the time in which it can be brought back: EndWindows does the rest.
 func (tx *Tx) discardAside(a *Container) {
 	cat := tx.writeCatalogue()
 	tx.noteAside(a)
+	if a.hasManyGroups() {
+		if a.aside.Until > tx.now {
+			a.aside = &record.Aside{What: a.aside.What, Until: tx.now, Order: a.aside.Order}
+			cat.Asides.EndChanged()
+			tx.recordContainer(a)
+		}
+		return
+	}
 	cat.RemoveAside(a)
 	cat.drop(a)
 	cat.Gone(a.number)
@@ -200,14 +215,13 @@ func (tx *Tx) discardAside(a *Container) {
 		tx.onRollback(t.Attach)
 	}
 	tx.endLog(a)
-	tx.group = aof.AppendDel(tx.group, record.ContainerKey(a.number))
+	tx.group.Del(record.ContainerKey(a.number))
 	tx.ks.storage.Wake()
 }
 
-// Undo takes back the newest change of a name, in constant time: a rule, a Flush or a Drop. Items that were flushed or
-// dropped become a container of another name if as is not "". It returns nil if a hold vetoes it. The error is one of package
-// undo, or says why the container cannot have a number: see package dbnum. It needs
-// BeginAll.
+// Undo takes back the newest change of a name, in constant time: a rule, a Flush or a Drop. Items that were
+// flushed or dropped become a container of another name if as is not "". It returns nil if a hold vetoes it.
+// The error is one of package undo, or says why the container cannot have a number. It needs BeginAll.
 func (tx *Tx) Undo(name, as string) (*undo.Undone, error) {
 	cat := tx.writeCatalogue()
 	tx.saw(cat.lsn)
@@ -250,7 +264,8 @@ func (tx *Tx) undoRule(w *undo.Window[*Container]) {
 	tx.takeBack(c, w.Entry)
 }
 
-// takeBack notes in the history of a container that an entry, if there is one, was taken back, and records the container.
+// takeBack notes in the history of a container that an entry, if there is one, was taken back, and records
+// the container.
 func (tx *Tx) takeBack(c *Container, entry int) {
 	if entry >= 0 {
 		tx.setEntries(c, expiry.TakeBack(c.history.Load().Entries, entry))
@@ -268,8 +283,8 @@ func (tx *Tx) undoFlush(c *Container, w *undo.Window[*Container]) {
 	tx.bringBack(a)
 	tx.giveTables(a, c)
 	c.number = a.number
-	// Changes since that were not taken back stand. The rule of a container that was made since is a change to the items: the
-	// dead stay dead.
+	// Changes since that were not taken back stand. The rule of a container that was made since is a change
+	// to the items: the dead stay dead.
 	policy := *c.Policy()
 	if c.created != a.created {
 		policy = a.Policy().Change(policy.Default, policy.Mode, tx.now)
@@ -294,8 +309,9 @@ func (tx *Tx) bringBack(a *Container) {
 	tx.replaced = true
 }
 
-// attachTrees gives the tables of a container trees for a set of indexes, which are built in the background if need be.
-func (tx *Tx) attachTrees(c *Container, set *indexing.Set) {
+// attachTrees gives the tables of a container trees for a set of indexes, which are built in the background
+// if need be.
+func (tx *Tx) attachTrees(c *Container, set *index.Set) {
 	before := c.indexes.Load()
 	tx.onRollback(func() { c.attachIndexesLocked(before) })
 	c.attachIndexesLocked(set)
@@ -309,7 +325,7 @@ func (tx *Tx) promote(w *undo.Window[*Container], name string) error {
 		return undo.ErrFullOfName
 	}
 	wanted := uint32(0)
-	if _, isNumber := dbnum.OfName(name); !isNumber && w.Aside.What == expiry.Dropped && name == a.name {
+	if _, isNumber := numberOfName(name); !isNumber && w.Aside.What == expiry.Dropped && name == a.name {
 		wanted = a.db // it had this number
 	}
 	db, next, err := cat.ByDB.Choose(name, wanted, cat.lastDB())
@@ -334,7 +350,7 @@ func (tx *Tx) promote(w *undo.Window[*Container], name string) error {
 	cat.Add(a)
 	set := a.indexes.Load()
 	if w.Aside.What == expiry.Flushed {
-		set = indexing.FromRecord(set.Recorded()) // the other container goes on with its own
+		set = index.FromRecord(set.Recorded()) // the other container goes on with its own
 	}
 	tx.attachTrees(a, set)
 	tx.takeBack(a, w.Entry)

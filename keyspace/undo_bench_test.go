@@ -10,8 +10,9 @@ import (
 	"mayfly/keyspace/undo"
 )
 
-// BenchmarkUndo changes a container of 1,000,000 documents and takes that back: a default that kills all, and a flush,
-// which it compares with one that cannot be taken back. Count counts while all that died can come back.
+// BenchmarkUndo changes a container of 1,000,000 documents and takes that back: a default that kills all, and
+// a flush, which it compares with one that cannot be taken back. Count counts while all that died can come
+// back.
 func BenchmarkUndo(b *testing.B) {
 	const n = 1_000_000
 	manual := clock.NewManual(epoch)

@@ -20,25 +20,61 @@ func (ks *Keyspace) tick() {
 	ks.commitBurials()
 }
 
-// EndWindows removes what is set aside and cannot be brought back any more. The windows of rules end by themselves.
+// EndWindows removes what is set aside and cannot be brought back any more. The windows of rules end by
+// themselves.
 func (ks *Keyspace) EndWindows() {
-	if !ks.undo.Any() || ks.follows() || !ks.hasEnded() {
+	if !ks.undo.Any() || ks.follows() {
 		return
 	}
-	var tx Tx
-	ks.lockAll(&tx)
-	defer tx.Close()
-	for _, a := range ks.catalogue.Asides.Ended(tx.now) {
-		tx.discardAside(a)
+	for list := ks.ended(); len(list) > 0; {
+		list = ks.endSome(list)
 	}
 }
 
-// hasEnded reports whether something is set aside that cannot be brought back any more.
-func (ks *Keyspace) hasEnded() bool {
+// ended returns what is set aside and cannot be brought back any more.
+func (ks *Keyspace) ended() []*Container {
 	p := ks.partitions[0]
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
-	return len(ks.catalogue.Asides.Ended(ks.Now())) > 0
+	return ks.catalogue.Asides.Ended(ks.Now())
+}
+
+// endSome removes some of what [Keyspace.ended] has returned, and returns the rest. It is one atomic group.
+// After a crash the rest still cannot be brought back, and is removed then.
+func (ks *Keyspace) endSome(list []*Container) []*Container {
+	var tx Tx
+	ks.lockAll(&tx)
+	defer tx.Close()
+	if ks.follows() {
+		return nil
+	}
+	for n := groupsAtOnce; len(list) > 0 && n > 0; {
+		a := list[0]
+		switch {
+		case a.aside == nil || a.aside.Until > tx.now || !ks.catalogue.Asides.Has(a): // another has removed it
+			n--
+		case a.hasManyGroups():
+			tx.discardGroups(a, n)
+			return list
+		default:
+			n -= 1 + len(a.hiddenLocked())
+			tx.discardAside(a)
+		}
+		list = list[1:]
+	}
+	return list
+}
+
+// discardGroups removes up to n groups of a container that is set aside.
+func (tx *Tx) discardGroups(a *Container, n int) {
+	for name, h := range a.deaths.groups {
+		if n--; n < 0 {
+			return
+		}
+		delete(a.deaths.groups, name)
+		tx.onRollback(func() { a.deaths.addGroup(h) })
+		tx.discardHidden(h)
+	}
 }
 
 // noteWindows notes the windows of a container that was read.
@@ -52,8 +88,9 @@ func (c *Container) noteWindows(ks *Keyspace) {
 	}
 }
 
-// EndAllWindows ends all windows, so that memory can be freed. It reports whether one was open. [Keyspace.Reclaim] removes
-// the dead that they have kept. The calling goroutine must have no transaction open.
+// EndAllWindows ends all windows, so that memory can be freed. It reports whether one was open.
+// [Keyspace.Reclaim] removes the dead that they have kept. The calling goroutine must have no transaction
+// open.
 func (ks *Keyspace) EndAllWindows() (lsn LSN, open bool) {
 	if !ks.undo.Open(ks.Now()) || ks.follows() {
 		return 0, false
@@ -74,14 +111,17 @@ func (ks *Keyspace) EndAllWindows() (lsn LSN, open bool) {
 		}
 	}
 	ks.undo.Close()
+	if !cat.Asides.Empty() {
+		ks.undo.Extend(tx.now) // EndWindows removes the rest
+	}
 	if open {
 		ks.undo.reclaim.Store(true)
 	}
 	return tx.Close(), open
 }
 
-// Reclaim removes the dead that ended windows have kept, until at most limit bytes are used or it has found no more in all
-// tables. It reports whether the limit is reached.
+// Reclaim removes the dead that ended windows have kept, until at most limit bytes are used or it has found
+// no more in all tables. It reports whether the limit is reached.
 func (ks *Keyspace) Reclaim(limit int64) bool {
 	enough := func() bool { return ks.Used() <= limit }
 	if ks.undo.reclaim.Load() && ks.purge.Drain(enough) {
@@ -90,8 +130,8 @@ func (ks *Keyspace) Reclaim(limit int64) bool {
 	return enough()
 }
 
-// UndoMemory estimates the memory in bytes of what can be brought back: containers that are set aside, and the dead that
-// former rules keep. The latter are those of up to a second ago.
+// UndoMemory estimates the memory in bytes of what can be brought back: containers that are set aside, and
+// the dead that former rules keep. The latter are those of up to a second ago.
 func (ks *Keyspace) UndoMemory() (bytes int64) {
 	now := ks.Now()
 	if !ks.undo.Open(now) {

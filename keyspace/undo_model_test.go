@@ -14,7 +14,8 @@ import (
 	"mayfly/test/drill"
 )
 
-// undoModel is a keyspace beside a model of it that keeps every item, and a stack of the changes of each name.
+// undoModel is a keyspace beside a model of it that keeps every item, and a stack of the changes of each
+// name.
 type undoModel struct {
 	*opened
 	random     *rand.Rand
@@ -321,12 +322,13 @@ func (m *undoModel) compare() {
 	}
 }
 
-// TestUndoModel takes random steps with an undo window and compares with a model after each few: rules, flushes, drops,
-// creations, swaps, writes, rollbacks, moves of the clock, restarts, kills, ends of all windows.
+// TestUndoModel takes random steps with an undo window and compares with a model after each few: rules,
+// flushes, drops, creations, swaps, writes, rollbacks, moves of the clock, restarts, kills, ends of all
+// windows.
 func TestUndoModel(t *testing.T) {
 	t.Parallel()
 	first := drill.Seed(t)
-	for n := range drill.Pick[uint64](4, 12, 600) {
+	for n := range drill.Pick[uint64](3, 6, 600) {
 		seed := first + n
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			m := &undoModel{

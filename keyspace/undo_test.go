@@ -8,8 +8,8 @@ import (
 	"mayfly/expiry"
 )
 
-// TestWatchOfWhatUndoBringsBack: what an undone rule had killed is written for those who watch it, whenever their watch
-// began. What it had not killed is not.
+// TestWatchOfWhatUndoBringsBack: what an undone rule had killed is written for those who watch it, whenever
+// their watch began. What it had not killed is not.
 func TestWatchOfWhatUndoBringsBack(t *testing.T) {
 	t.Parallel()
 	o := open(t)
@@ -81,8 +81,8 @@ func TestUndoCopiesTheName(t *testing.T) {
 	}
 }
 
-// TestFlushOfTheDead: a flush where nothing lives or can live again opens no window, however far the purge is. One of the
-// dead that can come back does.
+// TestFlushOfTheDead: a flush where nothing lives or can live again opens no window, however far the purge
+// is. One of the dead that can come back does.
 func TestFlushOfTheDead(t *testing.T) {
 	t.Parallel()
 	for _, purged := range []bool{true, false} {
@@ -128,8 +128,8 @@ func TestFlushOfTheDead(t *testing.T) {
 	}
 }
 
-// TestUndoIntoAnotherContainer: what was dead when it was flushed stays dead in a container that was made since, however
-// long its default is.
+// TestUndoIntoAnotherContainer: what was dead when it was flushed stays dead in a container that was made
+// since, however long its default is.
 func TestUndoIntoAnotherContainer(t *testing.T) {
 	t.Parallel()
 	o := open(t)

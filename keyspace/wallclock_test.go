@@ -37,8 +37,8 @@ func (b *lockedBuffer) Reset() {
 	b.buf.Reset()
 }
 
-// TestClockThatWasSetIsTold: the log tells of a clock that was set forward and back, while a keyspace runs and at the next
-// start, and once only. ClockAhead is by how much.
+// TestClockThatWasSetIsTold: the log tells of a clock that was set forward and back, while a keyspace runs
+// and at the next start, and once only. ClockAhead is by how much.
 func TestClockThatWasSetIsTold(t *testing.T) {
 	t.Parallel()
 	m := &steppedMachine{wall: epoch * int64(time.Millisecond)}

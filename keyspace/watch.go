@@ -7,7 +7,8 @@ import (
 	"mayfly/keyspace/watch"
 )
 
-// Watcher notes whether any of the items it watches is written, deleted, or dies (WATCH); see [watch.Watcher].
+// Watcher notes whether any of the items it watches is written, deleted, or dies (WATCH); see
+// [watch.Watcher].
 type Watcher = watch.Watcher[*partition, *Container]
 
 type watched = watch.Key[*partition, *Container]
@@ -98,9 +99,9 @@ func (tx *Tx) alert(p *partition, c *Container, id string) {
 	}
 }
 
-// alertDeathLocked marks the watchers of an item that was removed because it is dead, if Swap has brought it alive: an
-// item that lived when its watch began is found dead by Changed. Without a swap a watch may have begun after the death,
-// and the item never lived for it. The lock of its partition must be held.
+// alertDeathLocked marks the watchers of an item that was removed because it is dead, if Swap has brought it
+// alive: an item that lived when its watch began is found dead by Changed. Without a swap a watch may have
+// begun after the death, and the item never lived for it. The lock of its partition must be held.
 func alertDeathLocked(t *table, e *memtable.Entry) {
 	if t.P.Watchers.Empty() || t.C.swapped == 0 || e.Dead(t.C.Policy(), t.C.swapped) {
 		return

@@ -4,9 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"mayfly/query/jsontext"
-	"mayfly/query/like"
-	"mayfly/query/token"
+	"mayfly/json/jsontext"
 )
 
 // Query is a query that [Parse] has accepted, with its parameters bound. It is immutable and safe for
@@ -79,7 +77,7 @@ func (p path) String() string {
 		switch {
 		case s.index >= 0:
 			out.WriteString("[" + strconv.Itoa(s.index) + "]")
-		case token.WordSize(s.name) < len(s.name) || s.name == "":
+		case wordSize(s.name) < len(s.name) || s.name == "":
 			out.Write(append(jsontext.AppendString([]byte("["), s.name), ']'))
 		default:
 			if i > 0 {
@@ -158,8 +156,8 @@ type (
 	// likeExpr is LIKE.
 	likeExpr struct {
 		term, pattern node
-		escape        string        // one character, or ""
-		compiled      *like.Pattern // of a literal
+		escape        string       // one character, or ""
+		compiled      *likePattern // of a literal
 	}
 
 	// call is a function with its arguments.

@@ -8,8 +8,8 @@ type conjunct struct {
 	text string // as the query writes it
 }
 
-// conjunctsOf returns the conditions of WHERE that must be true, without those that always are. never reports that
-// they are true of no document.
+// conjunctsOf returns the conditions of WHERE that must be true, without those that always are. never reports
+// that they are true of no document.
 func conjunctsOf(where conjunct) (list []conjunct, never bool) {
 	where = selecting(where)
 	switch n := where.node.(type) {
@@ -26,8 +26,8 @@ func conjunctsOf(where conjunct) (list []conjunct, never bool) {
 	return []conjunct{where}, false
 }
 
-// selecting returns a condition that is true of the same documents, with its constants decided. It need not tell false
-// from undefined, so it is not for terms of NOT.
+// selecting returns a condition that is true of the same documents, with its constants decided. It need not
+// tell false from undefined, so it is not for terms of NOT.
 func selecting(c conjunct) conjunct {
 	l, ok := c.node.(*logical)
 	if !ok {

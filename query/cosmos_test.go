@@ -8,8 +8,8 @@ import (
 	"mayfly/query/page"
 )
 
-// TestDocumentedResults checks what Cosmos DB's documentation says of each construct of the subset, restated on
-// documents of our own.
+// TestDocumentedResults checks what Cosmos DB's documentation says of each construct of the subset, restated
+// on documents of our own.
 func TestDocumentedResults(t *testing.T) {
 	t.Parallel()
 	// Each expression is projected as SELECT VALUE over one document; "" is undefined.

@@ -6,8 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"mayfly/query/jsontext"
-	"mayfly/query/like"
+	"mayfly/json/jsontext"
 )
 
 // Document is a document as a query sees it. The caller fills what the query needs: see [Query.Needs].
@@ -35,8 +34,8 @@ const (
 	maxWork     = 256 << 20
 	workPerByte = 32
 
-	// ownWork is the work in bytes that a document of any size may cause, before it counts as work on constants:
-	// see constantsWeight.
+	// ownWork is the work in bytes that a document of any size may cause, before it counts as work on
+	// constants: see constantsWeight.
 	ownWork         = 16 << 10
 	constantsWeight = 8
 
@@ -116,8 +115,8 @@ func (e *Evaluator) locate() {
 }
 
 // Work returns the work on the current document in bytes: of text read, of strings compared, and 16 for each
-// part of an expression. What the document is too small for is work on constants and counts many times: it takes
-// longer a byte than reading does.
+// part of an expression. What the document is too small for is work on constants and counts many times: it
+// takes longer a byte than reading does.
 func (e *Evaluator) Work() int {
 	return e.done + (constantsWeight-1)*max(0, e.done-ownWork-workPerByte*len(e.doc.Text))
 }
@@ -213,8 +212,9 @@ func (n *pathNode) member(name string) int {
 	return -1
 }
 
-// locate notes where the paths below the node lead in the value at i, and returns its end; -1 if a condition of WHERE
-// is not true. Paths through a repeated name lead nowhere: once is false from the second time on, and for those below.
+// locate notes where the paths below the node lead in the value at i, and returns its end; -1 if a condition
+// of WHERE is not true. Paths through a repeated name lead nowhere: once is false from the second time on,
+// and for those below.
 func (n *pathNode) locate(e *Evaluator, text string, i int, once bool) (end int) {
 	judging := e.judging && n.conditions != nil && e.slots[n.slot].turn != e.turn
 	c := text[i]
@@ -584,13 +584,13 @@ func (n *likeExpr) eval(e *Evaluator) Value {
 		if pattern.kind != String || len(pattern.text) > MaxSize {
 			return Value{}
 		}
-		e.work(len(pattern.text) * like.CharWork)
-		w = like.Compile(pattern.text, n.escape)
+		e.work(len(pattern.text) * likeCharWork)
+		w = compileLike(pattern.text, n.escape)
 	}
 	if v.kind != String || e.err != nil {
 		return Value{}
 	}
-	matched, work := w.Match(v.text, e.most-e.done)
+	matched, work := w.matches(v.text, e.most-e.done)
 	e.work(work)
 	return BoolValue(matched)
 }

@@ -1,6 +1,7 @@
 package query
 
-// Expr is an expression of a query as planners see it. Each method reports whether the expression is of its form.
+// Expr is an expression of a query as planners see it. Each method reports whether the expression is of its
+// form.
 type Expr struct{ n node }
 
 // OrderItem is an item of ORDER BY.
@@ -118,14 +119,14 @@ func (x Expr) Logical() (terms []Expr, or, ok bool) {
 	return exprsOf(l.terms), l.or, true
 }
 
-// Like returns a LIKE with a constant pattern: what all strings that match begin with, whether they are exactly that,
-// and whether that is all that the pattern says.
+// Like returns a LIKE with a constant pattern: what all strings that match begin with, whether they are
+// exactly that, and whether that is all that the pattern says.
 func (x Expr) Like() (term Expr, prefix string, exact, whole, ok bool) {
 	l, ok := x.n.(*likeExpr)
 	if !ok || l.compiled == nil {
 		return term, "", false, false, false
 	}
-	prefix, exact, whole = l.compiled.Prefix()
+	prefix, exact, whole = l.compiled.prefix()
 	return Expr{l.term}, prefix, exact, whole, true
 }
 

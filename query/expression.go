@@ -3,21 +3,18 @@ package query
 import (
 	"math"
 	"strings"
-
-	"mayfly/query/like"
-	"mayfly/query/token"
 )
 
-// expression reads an expression. Loosest first: OR, AND, NOT, IN with BETWEEN and LIKE, = and !=, < and its kin, ||,
-// + and -, * / and %, unary minus.
+// expression reads an expression. Loosest first: OR, AND, NOT, IN with BETWEEN and LIKE, = and !=, < and its
+// kin, ||, + and -, * / and %, unary minus.
 func (p *parser) expression() node {
 	p.enter()
 	defer p.leave()
 	return p.logical(true, func() node { return p.logical(false, p.not) })
 }
 
-// logical reads terms with OR or AND between them. A term in brackets that is of the same kind gives its own: so indexes
-// answer its conditions, too.
+// logical reads terms with OR or AND between them. A term in brackets that is of the same kind gives its own:
+// so indexes answer its conditions, too.
 func (p *parser) logical(or bool, term func() node) node {
 	word := "AND"
 	if or {
@@ -25,7 +22,7 @@ func (p *parser) logical(or bool, term func() node) node {
 	}
 	from := p.next
 	first := term()
-	if !p.peek().Is(word) {
+	if !p.peek().is(word) {
 		return first
 	}
 	l := &logical{or: or}
@@ -64,12 +61,12 @@ var operators = map[string]operator{"=": equal, "!=": notEqual, "<>": notEqual, 
 func (p *parser) comparison() node {
 	left := p.compared()
 	t := p.peek()
-	negated := t.Is("NOT")
+	negated := t.is("NOT")
 	if negated {
 		t = p.after()
 	}
 	switch {
-	case conditions[t.Upper] && t.Kind == token.Word:
+	case conditions[t.upper] && t.kind == wordToken:
 		if negated {
 			p.take()
 		}
@@ -83,8 +80,8 @@ func (p *parser) comparison() node {
 		left = p.fold(&not{left}, left)
 	}
 	switch t := p.peek(); {
-	case t.Kind == token.Word && (conditions[t.Upper] || t.Upper == "NOT"), p.comparing():
-		p.fail(t.At, "IN, BETWEEN and LIKE do not chain: write AND or OR between conditions, or brackets")
+	case t.kind == wordToken && (conditions[t.upper] || t.upper == "NOT"), p.comparing():
+		p.fail(t.at, "IN, BETWEEN and LIKE do not chain: write AND or OR between conditions, or brackets")
 	}
 	return left
 }
@@ -94,21 +91,22 @@ var conditions = map[string]bool{"IN": true, "BETWEEN": true, "LIKE": true}
 
 // comparing reports whether the next token is an operator that compares.
 func (p *parser) comparing() bool {
-	_, ok := operators[p.peek().Text]
-	return ok && p.peek().Kind == token.Mark
+	_, ok := operators[p.peek().text]
+	return ok && p.peek().kind == markToken
 }
 
-// compared reads terms with comparisons between them, from left to right. < and its kin bind tighter than = and !=.
+// compared reads terms with comparisons between them, from left to right. < and its kin bind tighter than =
+// and !=.
 func (p *parser) compared() node {
 	var pending *comparison // an = or != that waits for its right side
 	left, _ := p.concat()
 	for joined := false; p.comparing(); {
 		t := p.peek()
 		if joined {
-			p.fail(t.At, "|| joins strings: write OR between conditions, or brackets")
+			p.fail(t.at, "|| joins strings: write OR between conditions, or brackets")
 		}
 		p.take()
-		op := operators[t.Text]
+		op := operators[t.text]
 		var right node
 		right, joined = p.concat()
 		switch {
@@ -138,16 +136,16 @@ func (p *parser) compare(op operator, left, right node) node {
 
 // condition reads IN (…), BETWEEN … AND … or LIKE … after its first value.
 func (p *parser) condition(left node) node {
-	switch p.take().Upper {
+	switch p.take().upper {
 	case "IN":
 		p.require("(")
 		n := &in{term: left}
-		if p.peek().Is("SELECT") {
-			p.fail(p.peek().At, "a subquery is not supported: %s", clauses)
+		if p.peek().is("SELECT") {
+			p.fail(p.peek().at, "a subquery is not supported: %s", clauses)
 		}
 		for ok := true; ok; ok = p.accept(",") {
 			if len(n.values) == MaxIn {
-				p.fail(p.peek().At, "more than %d values in IN", MaxIn)
+				p.fail(p.peek().at, "more than %d values in IN", MaxIn)
 			}
 			n.values = append(n.values, p.expression())
 		}
@@ -160,17 +158,17 @@ func (p *parser) condition(left node) node {
 		high, _ := p.concat()
 		return p.fold(&between{left, low, high}, left, low, high)
 	}
-	at := p.peek().At
+	at := p.peek().at
 	n := &likeExpr{term: left}
 	n.pattern, _ = p.concat()
 	if p.accept("ESCAPE") {
 		t := p.take()
 		v := valueOf(t)
-		if t.Kind == token.Param {
+		if t.kind == paramToken {
 			v = p.param(t)
 		}
 		if v.kind != String || len([]rune(v.text)) != 1 {
-			p.fail(t.At, "ESCAPE takes a string of one character, found %s", found(t))
+			p.fail(t.at, "ESCAPE takes a string of one character, found %s", found(t))
 		}
 		n.escape = v.text
 	}
@@ -178,7 +176,7 @@ func (p *parser) condition(left node) node {
 		if p.patterns += len(pattern.value.text); p.patterns > maxPatterns {
 			p.fail(at, "the patterns of LIKE have more than %d bytes", maxPatterns)
 		}
-		n.compiled = like.Compile(pattern.value.text, n.escape)
+		n.compiled = compileLike(pattern.value.text, n.escape)
 	}
 	return p.fold(n, n.term, n.pattern)
 }
@@ -223,10 +221,10 @@ func (p *parser) arithmetic(level int) node {
 		return p.unary()
 	}
 	left := p.arithmetic(level + 1)
-	for t := p.peek(); t.Kind == token.Mark && len(t.Text) == 1 && strings.Contains(arithmeticOperators[level], t.Text); t = p.peek() {
+	for t := p.peek(); t.kind == markToken && len(t.text) == 1 && strings.Contains(arithmeticOperators[level], t.text); t = p.peek() {
 		p.take()
 		right := p.arithmetic(level + 1)
-		left = p.fold(&arithmetic{t.Text[0], left, right}, left, right)
+		left = p.fold(&arithmetic{t.text[0], left, right}, left, right)
 	}
 	return left
 }
@@ -251,19 +249,19 @@ func (p *parser) unary() node {
 // primary reads a literal, a parameter, a path, a function or an expression in brackets.
 func (p *parser) primary() node {
 	t := p.peek()
-	switch t.Kind {
-	case token.Number, token.String:
+	switch t.kind {
+	case numberToken, stringToken:
 		return &literal{valueOf(p.take())}
-	case token.Param:
+	case paramToken:
 		return &literal{p.param(p.take())}
-	case token.Word:
+	case wordToken:
 		return p.word()
-	case token.Mark:
-		switch t.Text {
+	case markToken:
+		switch t.text {
 		case "(":
 			p.take()
-			if p.peek().Is("SELECT") {
-				p.fail(t.At, "a subquery is not supported: %s", clauses)
+			if p.peek().is("SELECT") {
+				p.fail(t.at, "a subquery is not supported: %s", clauses)
 			}
 			n := p.expression()
 			if !p.accept(")") {
@@ -286,27 +284,27 @@ var constants = map[string]Value{"TRUE": BoolValue(true), "FALSE": BoolValue(fal
 // word reads a constant, a function or a path.
 func (p *parser) word() node {
 	t := p.take()
-	if v, ok := constants[t.Upper]; ok {
+	if v, ok := constants[t.upper]; ok {
 		return &literal{v}
 	}
-	if reserved[t.Upper] {
+	if reserved[t.upper] {
 		p.next--
 		p.expected("a value")
 	}
-	if t.Upper == "CASE" && p.peek().Kind == token.Word && p.alias == "" {
-		p.fail(t.At, "CASE is not supported: IIF(condition, a, b) chooses")
+	if t.upper == "CASE" && p.peek().kind == wordToken && p.alias == "" {
+		p.fail(t.at, "CASE is not supported: IIF(condition, a, b) chooses")
 	}
-	if p.peek().Is("(") {
+	if p.peek().is("(") {
 		return p.call(t)
 	}
-	if t.Upper == "UDF" && p.alias != "" && p.alias != t.Text && p.peek().Is(".") {
-		p.fail(t.At, "user-defined functions are not supported: legal are %s", functionNames)
+	if t.upper == "UDF" && p.alias != "" && p.alias != t.text && p.peek().is(".") {
+		p.fail(t.at, "user-defined functions are not supported: legal are %s", functionNames)
 	}
-	ref := &pathRef{at: t.At, group: -1}
+	ref := &pathRef{at: t.at, group: -1}
 	if p.alias == "" {
-		ref.path = path{{t.Text, -1}}
-	} else if t.Text != p.alias {
-		p.fail(t.At, "unknown name %s: with FROM, paths begin with %s, like %s.%s", found(t), p.alias, p.alias, found(t))
+		ref.path = path{{t.text, -1}}
+	} else if t.text != p.alias {
+		p.fail(t.at, "unknown name %s: with FROM, paths begin with %s, like %s.%s", found(t), p.alias, p.alias, found(t))
 	}
 	for {
 		s, ok := p.step()
@@ -315,8 +313,8 @@ func (p *parser) word() node {
 		}
 		ref.path = append(ref.path, s)
 	}
-	if t := p.peek(); t.Is("(") {
-		p.fail(t.At, "%s is no function: user-defined functions are not supported", token.Clip(ref.path.String()))
+	if t := p.peek(); t.is("(") {
+		p.fail(t.at, "%s is no function: user-defined functions are not supported", clip(ref.path.String()))
 	}
 	p.bindPath(ref)
 	return ref
@@ -364,15 +362,15 @@ func (p *parser) step() (step, bool) {
 	switch {
 	case p.accept("."):
 		t := p.peek()
-		if t.Kind != token.Word {
+		if t.kind != wordToken {
 			p.expected("a name")
 		}
 		p.take()
-		return step{t.Text, -1}, true
+		return step{t.text, -1}, true
 	case p.accept("["):
 		t := p.take()
 		v := valueOf(t)
-		if t.Kind == token.Param {
+		if t.kind == paramToken {
 			v = p.param(t)
 		}
 		s := step{v.text, -1}
@@ -381,7 +379,7 @@ func (p *parser) step() (step, bool) {
 		case v.kind == Number && v.num >= 0 && v.num == math.Trunc(v.num) && v.num <= math.MaxInt32:
 			s = step{"", int(v.num)}
 		default:
-			p.fail(t.At, "expected the name of a member in quotes or the index of an element from 0, found %s", found(t))
+			p.fail(t.at, "expected the name of a member in quotes or the index of an element from 0, found %s", found(t))
 		}
 		if !p.accept("]") {
 			p.expected("]")
@@ -394,7 +392,7 @@ func (p *parser) step() (step, bool) {
 // postfix reads members and elements of a value that is no path.
 func (p *parser) postfix(base node) node {
 	if _, ok := base.(*pathRef); ok {
-		if t := p.peek(); !t.Is(".") && !t.Is("[") {
+		if t := p.peek(); !t.is(".") && !t.is("[") {
 			return base
 		}
 	}
@@ -408,21 +406,21 @@ func (p *parser) postfix(base node) node {
 }
 
 // call reads a function with its arguments.
-func (p *parser) call(name token.Token) node {
-	if subqueryWords[name.Upper] {
-		p.fail(name.At, "%s is not supported: subqueries are not", name.Upper)
+func (p *parser) call(name token) node {
+	if subqueryWords[name.upper] {
+		p.fail(name.at, "%s is not supported: subqueries are not", name.upper)
 	}
-	switch name.Upper {
+	switch name.upper {
 	case "COUNT", "SUM", "AVG", "MIN", "MAX":
 		return p.aggregateCall(name)
 	}
-	f, ok := functions[name.Upper]
+	f, ok := functions[name.upper]
 	if !ok {
-		p.fail(name.At, "unknown function %s: legal are %s", found(name), functionNames)
+		p.fail(name.at, "unknown function %s: legal are %s", found(name), functionNames)
 	}
 	args := p.arguments()
 	if len(args) < f.least || len(args) > f.most {
-		p.fail(name.At, "%s takes %s, found %d", f.name, f.arity(), len(args))
+		p.fail(name.at, "%s takes %s, found %d", f.name, f.arity(), len(args))
 	}
 	return p.fold(&call{function: f, args: args, prepared: preparedOf(f, args)}, args...)
 }
@@ -435,7 +433,7 @@ func (p *parser) arguments() (args []node) {
 	}
 	for ok := true; ok; ok = p.accept(",") {
 		if len(args) == MaxItems {
-			p.fail(p.peek().At, "more than %d arguments", MaxItems)
+			p.fail(p.peek().at, "more than %d arguments", MaxItems)
 		}
 		args = append(args, p.expression())
 	}
@@ -444,27 +442,27 @@ func (p *parser) arguments() (args []node) {
 }
 
 // aggregateCall reads COUNT, SUM, AVG, MIN or MAX.
-func (p *parser) aggregateCall(name token.Token) node {
+func (p *parser) aggregateCall(name token) node {
 	switch {
 	case p.aggregate:
-		p.fail(name.At, "%s is inside of another aggregate", name.Upper)
+		p.fail(name.at, "%s is inside of another aggregate", name.upper)
 	case !p.aggregates:
-		p.fail(name.At, "%s is legal in SELECT only", name.Upper)
+		p.fail(name.at, "%s is legal in SELECT only", name.upper)
 	}
-	if t := p.tokens[min(p.next+1, len(p.tokens)-1)]; t.Is("DISTINCT") && beginsItem(p.tokens[min(p.next+2, len(p.tokens)-1)]) {
-		p.fail(t.At, "DISTINCT is not supported inside of %s: SELECT DISTINCT is", name.Upper)
+	if t := p.tokens[min(p.next+1, len(p.tokens)-1)]; t.is("DISTINCT") && beginsItem(p.tokens[min(p.next+2, len(p.tokens)-1)]) {
+		p.fail(t.at, "DISTINCT is not supported inside of %s: SELECT DISTINCT is", name.upper)
 	}
 	p.aggregate = true
 	args := p.arguments()
 	p.aggregate = false
 	if len(args) != 1 {
 		hint := ""
-		if name.Upper == "COUNT" {
+		if name.upper == "COUNT" {
 			hint = ": all are counted by COUNT(1)"
 		}
-		p.fail(name.At, "%s takes 1 argument, found %d%s", name.Upper, len(args), hint)
+		p.fail(name.at, "%s takes 1 argument, found %d%s", name.upper, len(args), hint)
 	}
-	a := &aggregate{name: name.Upper, arg: args[0], index: len(p.q.aggregates)}
+	a := &aggregate{name: name.upper, arg: args[0], index: len(p.q.aggregates)}
 	p.q.aggregates = append(p.q.aggregates, a)
 	return a
 }
@@ -478,7 +476,7 @@ func (p *parser) array() node {
 	}
 	for ok := true; ok; ok = p.accept(",") {
 		if len(n.elements) == MaxIn {
-			p.fail(p.peek().At, "more than %d elements", MaxIn)
+			p.fail(p.peek().at, "more than %d elements", MaxIn)
 		}
 		n.elements = append(n.elements, p.expression())
 	}
@@ -496,20 +494,20 @@ func (p *parser) object() node {
 	names := map[string]bool{}
 	for ok := true; ok; ok = p.accept(",") {
 		t := p.peek()
-		name := t.Text
+		name := t.text
 		switch {
-		case t.Kind == token.String:
-			name = t.Str
-		case t.Kind != token.Word:
+		case t.kind == stringToken:
+			name = t.str
+		case t.kind != wordToken:
 			p.expected("a name")
 		}
 		p.take()
 		if names[name] {
-			p.fail(t.At, "two members are named %s", found(t))
+			p.fail(t.at, "two members are named %s", found(t))
 		}
 		names[name] = true
 		if len(n.names) == MaxItems {
-			p.fail(t.At, "more than %d members", MaxItems)
+			p.fail(t.at, "more than %d members", MaxItems)
 		}
 		p.require(":")
 		n.names = append(n.names, name)

@@ -3,8 +3,8 @@ package query
 import (
 	"strings"
 
+	"mayfly/json/jsontext"
 	"mayfly/query/geo"
-	"mayfly/query/jsontext"
 )
 
 // Extractor reads the values at paths in one document after the other, as queries read them. It is not safe

@@ -9,7 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"mayfly/query/jsontext"
+	"mayfly/json/jsontext"
 )
 
 // function is a built-in function.

@@ -1,7 +1,5 @@
 package query
 
-import "mayfly/query/token"
-
 // options are the words that follow the query in a command.
 var options = map[string]bool{"COUNT": true, "CURSOR": true, "WITHIDS": true, "WITHMETA": true, "EXPLAIN": true, "PARAMS": true}
 
@@ -15,31 +13,31 @@ var infix = map[string]string{
 // hint returns what may help at a token that is not legal where it stands, or "". before is the token before.
 func (p *parser) hint() string {
 	t := p.peek()
-	var before token.Token
+	var before token
 	if p.next > 0 {
 		before = p.tokens[p.next-1]
 	}
 	switch {
-	case t.Kind == token.String && before.Kind == token.String && before.At+len(before.Text) == t.At:
+	case t.kind == stringToken && before.kind == stringToken && before.at+len(before.text) == t.at:
 		return `: a quote in a string is written \'`
-	case t.Kind == token.Word && infix[t.Upper] != "":
-		return ": " + infix[t.Upper]
-	case t.Kind == token.Word && options[t.Upper]:
-		return ": " + t.Upper + " is an option of the command, outside of the query"
-	case t.Kind == token.Word && functions[t.Upper] != nil:
-		return ": a function is written " + t.Upper + "(...)"
-	case before.Kind == token.Word && functions[before.Upper] != nil && !before.Is(t.Text):
-		return ": a function is written " + before.Upper + "(...)"
-	case t.Is("*") && before.Is("."), t.Is("*") && before.Is(","), t.Is(",") && before.Is("*"):
+	case t.kind == wordToken && infix[t.upper] != "":
+		return ": " + infix[t.upper]
+	case t.kind == wordToken && options[t.upper]:
+		return ": " + t.upper + " is an option of the command, outside of the query"
+	case t.kind == wordToken && functions[t.upper] != nil:
+		return ": a function is written " + t.upper + "(...)"
+	case before.kind == wordToken && functions[before.upper] != nil && !before.is(t.text):
+		return ": a function is written " + before.upper + "(...)"
+	case t.is("*") && before.is("."), t.is("*") && before.is(","), t.is(",") && before.is("*"):
 		return ": SELECT * takes whole documents, and no other item"
-	case t.Is("*") && before.Is("(") && p.next > 1 && p.tokens[p.next-2].Is("COUNT"):
+	case t.is("*") && before.is("(") && p.next > 1 && p.tokens[p.next-2].is("COUNT"):
 		return ": all are counted by COUNT(1)"
-	case t.Is("%") && before.Is("LIKE"):
+	case t.is("%") && before.is("LIKE"):
 		return ": a pattern is a string, like 'a%'"
-	case t.Kind == token.Word && reserved[t.Upper] && (operators[p.after().Text] != 0 || p.after().Is("=") || p.after().Is(".") || p.after().Is("[")):
-		return ": it is a keyword, so with FROM c the member is c." + token.Clip(t.Text)
-	case t.Is(":") && p.after().Kind == token.Word:
-		return ": a parameter is written @" + token.Clip(p.after().Text)
+	case t.kind == wordToken && reserved[t.upper] && (operators[p.after().text] != 0 || p.after().is("=") || p.after().is(".") || p.after().is("[")):
+		return ": it is a keyword, so with FROM c the member is c." + clip(t.text)
+	case t.is(":") && p.after().kind == wordToken:
+		return ": a parameter is written @" + clip(p.after().text)
 	}
 	return ""
 }

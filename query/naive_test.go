@@ -14,8 +14,8 @@ import (
 	"mayfly/query"
 )
 
-// The naive evaluator is the judge of the package: it decodes whole documents, knows no paths, no plans and no
-// limits, and states the rules of the language once more, as plainly as possible. Its values are those of
+// The naive evaluator is the judge of the package: it decodes whole documents, knows no paths, no plans and
+// no limits, and states the rules of the language once more, as plainly as possible. Its values are those of
 // encoding/json, and undefined.
 
 type undefined struct{}

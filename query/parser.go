@@ -8,8 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"mayfly/query/jsontext"
-	"mayfly/query/token"
+	"mayfly/json/jsontext"
 )
 
 // Limits of a query.
@@ -53,13 +52,13 @@ func Parse(text string, params []Param) (q *Query, err error) {
 		return nil, fmt.Errorf("query of %d bytes: legal are at most %d", len(text), MaxSize)
 	}
 	if !utf8.ValidString(text) {
-		return nil, &Error{Text: "the text is not UTF-8"}
+		return nil, &Error{text: "the text is not UTF-8"}
 	}
 	values, err := bind(params)
 	if err != nil {
 		return nil, err
 	}
-	tokens, err := token.Split(text)
+	tokens, err := splitTokens(text)
 	if err != nil {
 		return nil, err
 	}
@@ -95,8 +94,8 @@ func bind(params []Param) (map[string]Value, error) {
 			return nil, fmt.Errorf("values of parameters of %d bytes: legal are at most %d", size, MaxValues)
 		}
 		name := "@" + strings.TrimPrefix(param.Name, "@")
-		shown := token.Clip(strings.ToValidUTF8(name, "\uFFFD"))
-		if len(name) == 1 || token.WordSize(name[1:]) < len(name)-1 {
+		shown := clip(strings.ToValidUTF8(name, "\uFFFD"))
+		if len(name) == 1 || wordSize(name[1:]) < len(name)-1 {
 			return nil, fmt.Errorf("invalid name of a parameter %q: legal are @ and letters, digits and _", shown)
 		}
 		if _, ok := values[name]; ok {
@@ -135,27 +134,24 @@ func nesting(text string) (deepest int) {
 	return deepest
 }
 
-// Error is an error in the text of a query.
-type Error = token.Error
-
 // found describes a token for an error.
-func found(t token.Token) string {
+func found(t token) string {
 	switch {
-	case t.Kind == token.End:
+	case t.kind == endToken:
 		return "the end"
-	case t.Kind == token.Word && reserved[t.Upper]:
-		return t.Upper
+	case t.kind == wordToken && reserved[t.upper]:
+		return t.upper
 	}
-	return token.Clip(t.Text)
+	return clip(t.text)
 }
 
 // valueOf returns the value of a number or string.
-func valueOf(t token.Token) Value {
-	switch t.Kind {
-	case token.Number:
-		return NumberValue(t.Num)
-	case token.String:
-		return StringValue(t.Str)
+func valueOf(t token) Value {
+	switch t.kind {
+	case numberToken:
+		return NumberValue(t.num)
+	case stringToken:
+		return StringValue(t.str)
 	}
 	return Value{}
 }
@@ -163,7 +159,7 @@ func valueOf(t token.Token) Value {
 // parser is the state of Parse.
 type parser struct {
 	text   string
-	tokens []token.Token
+	tokens []token
 	next   int // the index of the next token
 	params map[string]Value
 
@@ -185,30 +181,30 @@ type parseFault struct{ error }
 
 // fail ends the parser with an error at a byte of the query.
 func (p *parser) fail(at int, format string, args ...any) {
-	panic(parseFault{token.ErrorAt(p.text, at, format, args...)})
+	panic(parseFault{errorAt(p.text, at, format, args...)})
 }
 
 // expected ends the parser because the next token is not what is legal there.
 func (p *parser) expected(what string) {
 	t := p.peek()
-	p.fail(t.At, "expected %s, found %s%s", what, found(t), p.hint())
+	p.fail(t.at, "expected %s, found %s%s", what, found(t), p.hint())
 }
 
-func (p *parser) peek() token.Token { return p.tokens[p.next] }
+func (p *parser) peek() token { return p.tokens[p.next] }
 
 // after returns the token after the next one.
-func (p *parser) after() token.Token { return p.tokens[min(p.next+1, len(p.tokens)-1)] }
+func (p *parser) after() token { return p.tokens[min(p.next+1, len(p.tokens)-1)] }
 
 // since returns the text from a token to the one before the next.
 func (p *parser) since(from int) string {
 	last := p.tokens[p.next-1]
-	return p.text[p.tokens[from].At : last.At+len(last.Text)]
+	return p.text[p.tokens[from].at : last.at+len(last.text)]
 }
 
 // take takes the next token.
-func (p *parser) take() token.Token {
+func (p *parser) take() token {
 	t := p.tokens[p.next]
-	if t.Kind != token.End {
+	if t.kind != endToken {
 		p.next++
 	}
 	return t
@@ -216,7 +212,7 @@ func (p *parser) take() token.Token {
 
 // accept takes the next token if it is the keyword or mark.
 func (p *parser) accept(text string) bool {
-	if !p.peek().Is(text) {
+	if !p.peek().is(text) {
 		return false
 	}
 	p.next++
@@ -233,7 +229,7 @@ func (p *parser) require(text string) {
 // enter counts a level of nesting; the caller defers leave.
 func (p *parser) enter() {
 	if p.depth++; p.depth > MaxNesting {
-		p.fail(p.peek().At, "nested deeper than %d", MaxNesting)
+		p.fail(p.peek().at, "nested deeper than %d", MaxNesting)
 	}
 }
 
@@ -253,7 +249,7 @@ func (p *parser) query() {
 		end := p.next
 		p.next = selectAt
 		p.selectItems()
-		if t := p.peek(); !t.Is("FROM") && p.next < end {
+		if t := p.peek(); !t.is("FROM") && p.next < end {
 			p.afterClause("FROM, WHERE")
 		}
 		p.next = end
@@ -283,7 +279,7 @@ func (p *parser) query() {
 	if p.limit() {
 		legal = ""
 	}
-	if p.peek().Kind != token.End {
+	if p.peek().kind != endToken {
 		p.afterClause(legal)
 	}
 	p.group(items)
@@ -292,17 +288,17 @@ func (p *parser) query() {
 // skipSelect skips the items of SELECT, up to FROM or another clause outside of brackets.
 func (p *parser) skipSelect() {
 	depth := 0
-	for t := p.peek(); t.Kind != token.End; t = p.peek() {
+	for t := p.peek(); t.kind != endToken; t = p.peek() {
 		switch {
-		case t.Is("(") || t.Is("[") || t.Is("{"):
+		case t.is("(") || t.is("[") || t.is("{"):
 			depth++
-		case t.Is(")") || t.Is("]") || t.Is("}"):
+		case t.is(")") || t.is("]") || t.is("}"):
 			depth--
-		case t.Kind == token.Word && (p.next == 0 || !p.tokens[p.next-1].Is(".")) && depth <= 0 && p.clauseStart():
+		case t.kind == wordToken && (p.next == 0 || !p.tokens[p.next-1].is(".")) && depth <= 0 && p.clauseStart():
 			return
-		case t.Is("SELECT") && p.tokens[p.next-1].Is("("):
+		case t.is("SELECT") && p.tokens[p.next-1].is("("):
 			p.subquery()
-		case t.Is("FROM") && !p.tokens[p.next-1].Is(".") && !p.after().Is(":"):
+		case t.is("FROM") && !p.tokens[p.next-1].is(".") && !p.after().is(":"):
 			return // brackets are not closed: the items tell
 		}
 		p.next++
@@ -312,11 +308,11 @@ func (p *parser) skipSelect() {
 // subquery ends the parser at SELECT behind a bracket.
 func (p *parser) subquery() {
 	if p.next > 1 {
-		if t := p.tokens[p.next-2]; subqueryWords[t.Upper] {
-			p.fail(t.At, "%s is not supported: subqueries are not", t.Upper)
+		if t := p.tokens[p.next-2]; subqueryWords[t.upper] {
+			p.fail(t.at, "%s is not supported: subqueries are not", t.upper)
 		}
 	}
-	p.fail(p.tokens[p.next-1].At, "a subquery is not supported: %s", clauses)
+	p.fail(p.tokens[p.next-1].at, "a subquery is not supported: %s", clauses)
 }
 
 // subqueryWords are functions of subqueries.
@@ -325,17 +321,17 @@ var subqueryWords = map[string]bool{"EXISTS": true, "ARRAY": true, "ALL": true, 
 // clauseStart reports whether the next token ends an expression: a clause after SELECT, or the end.
 func (p *parser) clauseStart() bool {
 	t := p.peek()
-	return t.Kind == token.End || t.Is("FROM") || t.Is("WHERE") || t.Is("GROUP") || t.Is("ORDER") || t.Is("OFFSET") || t.Is("LIMIT")
+	return t.kind == endToken || t.is("FROM") || t.is("WHERE") || t.is("GROUP") || t.is("ORDER") || t.is("OFFSET") || t.is("LIMIT")
 }
 
 // afterClause ends the parser at a token that no clause begins with.
 func (p *parser) afterClause(legal string) {
 	t := p.peek()
 	switch {
-	case t.Kind == token.Word && unsupported[t.Upper]:
-		p.fail(t.At, "%s is not supported: %s", t.Upper, clauses)
-	case p.clauseStart() && t.Kind != token.End || t.Is("SELECT"):
-		p.fail(t.At, "%s is out of order: %s, in this order", t.Upper, clauses)
+	case t.kind == wordToken && unsupported[t.upper]:
+		p.fail(t.at, "%s is not supported: %s", t.upper, clauses)
+	case p.clauseStart() && t.kind != endToken || t.is("SELECT"):
+		p.fail(t.at, "%s is out of order: %s, in this order", t.upper, clauses)
 	case legal != "":
 		legal += " or "
 	}
@@ -349,47 +345,47 @@ func (p *parser) from() {
 	}
 	name := p.peek()
 	switch {
-	case name.Is("("):
-		p.fail(name.At, "a subquery is not supported: %s", clauses)
-	case name.Kind != token.Word || reserved[name.Upper]:
+	case name.is("("):
+		p.fail(name.at, "a subquery is not supported: %s", clauses)
+	case name.kind != wordToken || reserved[name.upper]:
 		p.expected("a name")
 	}
 	p.take()
-	p.alias = name.Text
+	p.alias = name.text
 	switch t := p.peek(); {
 	case p.accept("AS"):
-		if p.peek().Kind != token.Word || reserved[p.peek().Upper] {
+		if p.peek().kind != wordToken || reserved[p.peek().upper] {
 			p.expected("a name")
 		}
-		p.alias = p.take().Text
-	case t.Is("IN"):
-		p.fail(t.At, "IN is not supported in FROM: %s", clauses)
-	case t.Is(".") || t.Is("["):
-		p.fail(t.At, "FROM takes the name of all documents, not a path: %s", clauses)
-	case t.Is(","):
-		p.fail(t.At, "JOIN is not supported: %s", clauses)
-	case t.Kind == token.Word && !reserved[t.Upper] && !unsupported[t.Upper]:
-		p.alias = p.take().Text
+		p.alias = p.take().text
+	case t.is("IN"):
+		p.fail(t.at, "IN is not supported in FROM: %s", clauses)
+	case t.is(".") || t.is("["):
+		p.fail(t.at, "FROM takes the name of all documents, not a path: %s", clauses)
+	case t.is(","):
+		p.fail(t.at, "JOIN is not supported: %s", clauses)
+	case t.kind == wordToken && !reserved[t.upper] && !unsupported[t.upper]:
+		p.alias = p.take().text
 	}
-	if !p.clauseStart() || p.peek().Is("FROM") {
+	if !p.clauseStart() || p.peek().is("FROM") {
 		p.afterClause("WHERE, GROUP BY, ORDER BY, OFFSET, LIMIT")
 	}
 }
 
-// beginsItem reports whether the token after a keyword that is also a name makes it the keyword. So do AND and its
-// kin, which need a value before them.
-func beginsItem(t token.Token) bool {
-	switch t.Kind {
-	case token.Word:
-		switch t.Upper {
+// beginsItem reports whether the token after a keyword that is also a name makes it the keyword. So do AND
+// and its kin, which need a value before them.
+func beginsItem(t token) bool {
+	switch t.kind {
+	case wordToken:
+		switch t.upper {
 		case "AS", "SELECT", "FROM", "JOIN", "WHERE", "GROUP", "ORDER", "BY", "OFFSET", "LIMIT":
 			return false
 		}
 		return true
-	case token.Mark:
-		return t.Text == "(" || t.Text == "[" || t.Text == "{" || t.Text == "-" || t.Text == "+" || t.Text == "*"
+	case markToken:
+		return t.text == "(" || t.text == "[" || t.text == "{" || t.text == "-" || t.text == "+" || t.text == "*"
 	}
-	return t.Kind != token.End
+	return t.kind != endToken
 }
 
 // selectItems reads [DISTINCT] [TOP n] (* | [VALUE] item {, item}).
@@ -398,22 +394,22 @@ func (p *parser) selectItems() {
 	p.missingItem("DISTINCT")
 	p.missingItem("TOP")
 	p.missingItem("VALUE")
-	if p.peek().Is("DISTINCT") && beginsItem(p.after()) {
+	if p.peek().is("DISTINCT") && beginsItem(p.after()) {
 		p.take()
 		q.distinct = true
 	}
-	if t := p.after(); p.peek().Is("TOP") && (t.Kind == token.Number || t.Kind == token.Param || t.Is("-")) {
+	if t := p.after(); p.peek().is("TOP") && (t.kind == numberToken || t.kind == paramToken || t.is("-")) {
 		p.take()
 		q.limit = p.count("TOP")
 	}
 	p.missingItem("VALUE")
 	if p.accept("*") {
-		if p.peek().Is(",") {
+		if p.peek().is(",") {
 			p.expected("FROM, WHERE or the end")
 		}
 		return
 	}
-	if p.peek().Is("VALUE") && beginsItem(p.after()) && !p.after().Is("*") {
+	if p.peek().is("VALUE") && beginsItem(p.after()) && !p.after().is("*") {
 		p.take()
 		q.value = true
 	}
@@ -421,7 +417,7 @@ func (p *parser) selectItems() {
 	names := map[string]bool{}
 	unnamed := 0
 	for {
-		at := p.peek().At
+		at := p.peek().at
 		if len(q.items) == MaxItems {
 			p.fail(at, "more than %d items in SELECT", MaxItems)
 		}
@@ -430,15 +426,15 @@ func (p *parser) selectItems() {
 		case q.value:
 		case p.accept("AS"):
 			t := p.peek()
-			if t.Kind != token.Word && t.Kind != token.String {
+			if t.kind != wordToken && t.kind != stringToken {
 				p.expected("a name")
 			}
 			p.take()
-			if it.name = t.Text; t.Kind == token.String {
-				it.name = t.Str
+			if it.name = t.text; t.kind == stringToken {
+				it.name = t.str
 			}
-		case p.peek().Kind == token.Word && !reserved[p.peek().Upper]:
-			it.name = p.take().Text
+		case p.peek().kind == wordToken && !reserved[p.peek().upper]:
+			it.name = p.take().text
 		case isPath && len(ref.path) == 0:
 			it.name = p.alias
 		case isPath && ref.path[len(ref.path)-1].index < 0:
@@ -448,12 +444,12 @@ func (p *parser) selectItems() {
 			it.name = fmt.Sprintf("$%d", unnamed)
 		}
 		if names[it.name] && !q.value {
-			p.fail(at, "two items are named %s: AS gives another name", token.Clip(it.name))
+			p.fail(at, "two items are named %s: AS gives another name", clip(it.name))
 		}
 		names[it.name] = true
 		q.items = append(q.items, it)
-		if t := p.peek(); q.value && t.Is(",") {
-			p.fail(t.At, "VALUE takes exactly one item")
+		if t := p.peek(); q.value && t.is(",") {
+			p.fail(t.at, "VALUE takes exactly one item")
 		}
 		if !p.accept(",") {
 			break
@@ -463,10 +459,10 @@ func (p *parser) selectItems() {
 	q.grouped = len(q.aggregates) > 0
 }
 
-// missingItem ends the parser if a keyword of SELECT is the last of the query: it is a slip more often than a member
-// of that name.
+// missingItem ends the parser if a keyword of SELECT is the last of the query: it is a slip more often than a
+// member of that name.
 func (p *parser) missingItem(keyword string) {
-	if p.peek().Is(keyword) && p.after().Kind == token.End {
+	if p.peek().is(keyword) && p.after().kind == endToken {
 		p.take()
 		p.expected("a value")
 	}
@@ -476,36 +472,36 @@ func (p *parser) missingItem(keyword string) {
 func (p *parser) count(clause string) int64 {
 	t := p.take()
 	v := valueOf(t)
-	if t.Kind == token.Param {
+	if t.kind == paramToken {
 		v = p.param(t)
 	}
 	if v.kind != Number || v.num < 0 || v.num != math.Trunc(v.num) || v.num > 1<<53 {
 		shown := found(t)
-		if t.Kind == token.Param && v.kind != Undefined {
-			shown += " = " + token.Clip(string(v.AppendJSON(nil)))
-		} else if t.Is("-") {
+		if t.kind == paramToken && v.kind != Undefined {
+			shown += " = " + clip(string(v.AppendJSON(nil)))
+		} else if t.is("-") {
 			shown += found(p.peek())
 		}
-		p.fail(t.At, "%s takes a whole number from 0, found %s", clause, shown)
+		p.fail(t.at, "%s takes a whole number from 0, found %s", clause, shown)
 	}
 	return int64(v.num)
 }
 
 // groupBy reads GROUP BY path {, path}.
 func (p *parser) groupBy() bool {
-	at := p.peek().At
+	at := p.peek().at
 	if !p.accept("GROUP") {
 		return false
 	}
 	p.require("BY")
 	for ok := true; ok; ok = p.accept(",") {
 		if len(p.q.groupBy) == MaxPaths {
-			p.fail(p.peek().At, "more than %d paths in GROUP BY", MaxPaths)
+			p.fail(p.peek().at, "more than %d paths in GROUP BY", MaxPaths)
 		}
 		t := p.peek()
 		ref, isPath := p.expression().(*pathRef)
 		if !isPath || len(ref.path) == 0 {
-			p.fail(t.At, "GROUP BY takes paths, like status or address.city")
+			p.fail(t.at, "GROUP BY takes paths, like status or address.city")
 		}
 		p.q.groupBy = append(p.q.groupBy, ref)
 	}
@@ -518,7 +514,7 @@ func (p *parser) groupBy() bool {
 
 // orderBy reads ORDER BY (path | ST_DISTANCE(…)) [ASC|DESC] {, …}.
 func (p *parser) orderBy() bool {
-	at := p.peek().At
+	at := p.peek().at
 	if !p.accept("ORDER") {
 		return false
 	}
@@ -528,24 +524,24 @@ func (p *parser) orderBy() bool {
 	}
 	for ok := true; ok; ok = p.accept(",") {
 		if len(p.q.orderBy) == MaxPaths {
-			p.fail(p.peek().At, "more than %d paths in ORDER BY", MaxPaths)
+			p.fail(p.peek().at, "more than %d paths in ORDER BY", MaxPaths)
 		}
 		t := p.peek()
-		if t.Is("RANK") && p.after().Kind == token.Word {
-			p.fail(t.At, "RANK is not supported: %s", clauses)
+		if t.is("RANK") && p.after().kind == wordToken {
+			p.fail(t.at, "RANK is not supported: %s", clauses)
 		}
 		by := orderItem{expr: p.expression()}
 		switch expr := by.expr.(type) {
 		case *pathRef:
 			if len(expr.path) == 0 {
-				p.fail(t.At, "ORDER BY takes paths, like total or address.city, and ST_DISTANCE")
+				p.fail(t.at, "ORDER BY takes paths, like total or address.city, and ST_DISTANCE")
 			}
 		case *call:
 			if expr.function.name != "ST_DISTANCE" {
-				p.fail(t.At, "ORDER BY takes paths, like total or address.city, and ST_DISTANCE")
+				p.fail(t.at, "ORDER BY takes paths, like total or address.city, and ST_DISTANCE")
 			}
 		default:
-			p.fail(t.At, "ORDER BY takes paths, like total or address.city, and ST_DISTANCE")
+			p.fail(t.at, "ORDER BY takes paths, like total or address.city, and ST_DISTANCE")
 		}
 		if by.desc = p.accept("DESC"); !by.desc {
 			p.accept("ASC")
@@ -566,7 +562,7 @@ func (p *parser) offset() bool {
 
 // limit reads LIMIT n.
 func (p *parser) limit() bool {
-	at := p.peek().At
+	at := p.peek().at
 	if !p.accept("LIMIT") {
 		return false
 	}
@@ -593,14 +589,14 @@ func (p *parser) group(items []*pathRef) {
 			if name == "" {
 				name = p.alias
 			}
-			p.fail(ref.at, "%s is neither in GROUP BY nor in an aggregate", token.Clip(name))
+			p.fail(ref.at, "%s is neither in GROUP BY nor in an aggregate", clip(name))
 		}
 	}
 }
 
 // param returns the value of a parameter.
-func (p *parser) param(t token.Token) Value {
-	v, ok := p.params[t.Text]
+func (p *parser) param(t token) Value {
+	v, ok := p.params[t.text]
 	if !ok {
 		panic(parseFault{fmt.Errorf("no value for %s: give PARAMS %s <json>", found(t), found(t))})
 	}

@@ -1,10 +1,10 @@
 package query
 
-import "mayfly/query/jsontext"
+import "mayfly/json/jsontext"
 
-// condition is a condition of WHERE's AND that depends on one path and is not true without it. It is judged as soon as
-// the path is found, so the rest of the document need not be read if it is not true. What follows can only repeat a
-// name: then the path is undefined, and the condition is not true either.
+// condition is a condition of WHERE's AND that depends on one path and is not true without it. It is judged
+// as soon as the path is found, so the rest of the document need not be read if it is not true. What follows
+// can only repeat a name: then the path is undefined, and the condition is not true either.
 type condition struct {
 	slot int
 	node node
@@ -144,7 +144,8 @@ func (e *Evaluator) Match() bool {
 	return e.err == nil
 }
 
-// reject ends the search for paths: WHERE does not select the document. A later question about a path begins anew.
+// reject ends the search for paths: WHERE does not select the document. A later question about a path begins
+// anew.
 func (e *Evaluator) reject() {
 	e.judging = false
 	e.turn++
@@ -161,7 +162,8 @@ func (n *pathNode) judge(e *Evaluator, text string) (rejected bool) {
 	return false
 }
 
-// differs reports whether the string at i is known to differ from that of a condition, before its end is found.
+// differs reports whether the string at i is known to differ from that of a condition, before its end is
+// found.
 func (n *pathNode) differs(text string, i int) bool {
 	if c := &n.conditions[0]; c.raw {
 		equal, sure := jsontext.EqualsString(text, i, c.text)
@@ -170,8 +172,8 @@ func (n *pathNode) differs(text string, i int) bool {
 	return false
 }
 
-// holds reports whether the condition is true of a value. The path of its slot leads there. What cannot be told
-// without an error is told later, if at all.
+// holds reports whether the condition is true of a value. The path of its slot leads there. What cannot be
+// told without an error is told later, if at all.
 func (c *condition) holds(e *Evaluator, text string) bool {
 	switch first := text[0]; c.kind {
 	case Number:

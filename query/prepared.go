@@ -3,7 +3,7 @@ package query
 import (
 	"strings"
 
-	"mayfly/query/jsontext"
+	"mayfly/json/jsontext"
 )
 
 // prepared is a call with a constant that is read once, and not for each document.
@@ -20,8 +20,8 @@ var matches = map[string]func(s, t string) bool{
 	"STRINGEQUALS": func(s, t string) bool { return s == t },
 }
 
-// preparedOf returns how to call a function with a constant second string in any case, or in a constant array. It
-// returns nil for other calls.
+// preparedOf returns how to call a function with a constant second string in any case, or in a constant
+// array. It returns nil for other calls.
 func preparedOf(f *function, args []node) *prepared {
 	constant := func(i int) Value {
 		if i < len(args) {

@@ -3,12 +3,11 @@ package query
 import (
 	"slices"
 
-	"mayfly/query/jsontext"
-	"mayfly/query/token"
+	"mayfly/json/jsontext"
 )
 
-// Roots finds which members at the root that a query names are in no document. A name without quotes where a string is
-// meant is such a member, and c.status without FROM c.
+// Roots finds which members at the root that a query names are in no document. A name without quotes where a
+// string is meant is such a member, and c.status without FROM c.
 type Roots struct {
 	from    bool   // the query has FROM
 	missing []path // one for each name
@@ -42,7 +41,7 @@ func (r *Roots) Hint() string {
 	if len(r.missing) == 0 {
 		return ""
 	}
-	name := token.Clip(r.missing[0][0].name)
+	name := clip(r.missing[0][0].name)
 	hint := "no document that was read has a member " + name
 	switch {
 	case r.from:

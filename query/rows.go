@@ -47,8 +47,8 @@ func (q *Query) Aggregates() (names []string) {
 	return names
 }
 
-// Counts reports whether the query does nothing but count the documents that WHERE selects. Then documents that an
-// index proves need not be read.
+// Counts reports whether the query does nothing but count the documents that WHERE selects. Then documents
+// that an index proves need not be read.
 func (q *Query) Counts() bool {
 	if !q.grouped || len(q.groupBy) > 0 {
 		return false
@@ -67,8 +67,8 @@ func (q *Query) CountsAll() bool { return q.where == nil && q.Counts() }
 // Hash returns a number that tells the query and its parameters from others.
 func (q *Query) Hash() uint64 { return q.hash }
 
-// Scope makes the hash one of the query on one collection of documents, by its name. It is called once, before the
-// query is used.
+// Scope makes the hash one of the query on one collection of documents, by its name. It is called once,
+// before the query is used.
 func (q *Query) Scope(name string) {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%x %s", q.hash, name)
@@ -90,7 +90,8 @@ func (e *Evaluator) Argument(aggregate int) Value {
 	return e.q.aggregates[aggregate].arg.eval(e)
 }
 
-// LoadGroup makes a group the current one, for Row. keys are the values of GROUP BY, totals those of the aggregates.
+// LoadGroup makes a group the current one, for Row. keys are the values of GROUP BY, totals those of the
+// aggregates.
 func (e *Evaluator) LoadGroup(keys, totals []Value) {
 	e.done, e.most, e.err = 0, maxWork, nil
 	e.groups, e.totals = keys, totals
@@ -111,8 +112,8 @@ func (v Value) AppendBinary(out []byte) []byte {
 	return out
 }
 
-// ParseBinary reads what [Value.AppendBinary] has written, and returns the rest of the data. An array or object comes
-// back without its content. The value has memory of its own.
+// ParseBinary reads what [Value.AppendBinary] has written, and returns the rest of the data. An array or
+// object comes back without its content. The value has memory of its own.
 func ParseBinary(data []byte) (v Value, rest []byte, ok bool) {
 	if len(data) == 0 || Kind(data[0]) > Object {
 		return Value{}, nil, false

@@ -3,8 +3,8 @@ package query
 import (
 	"math"
 
+	"mayfly/json/jsontext"
 	"mayfly/query/geo"
-	"mayfly/query/jsontext"
 )
 
 // distance is ST_DISTANCE of two points in metres, on a sphere.
@@ -63,7 +63,8 @@ func within(e *Evaluator, args []Value) Value {
 	return BoolValue(polygon.Contains(p))
 }
 
-// box is ST_BOX(west, south, east, north), a polygon. With west > east it crosses the meridian of 180 degrees.
+// box is ST_BOX(west, south, east, north), a polygon. With west > east it crosses the meridian of 180
+// degrees.
 func box(e *Evaluator, args []Value) Value {
 	for i, v := range args {
 		if v.kind != Number || math.Abs(v.num) > []float64{180, 90, 180, 90}[i] {

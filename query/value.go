@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"mayfly/query/jsontext"
+	"mayfly/json/jsontext"
 )
 
 // Kind is the type of a value. The kinds are in the order of values.

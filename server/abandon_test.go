@@ -5,19 +5,19 @@ import (
 	"fmt"
 	"testing"
 
-	"mayfly/commands"
+	"mayfly/commands/engine"
 )
 
 // endlessEngine has a command that ends only when it is abandoned.
 func endlessEngine(t testing.TB, running, ended chan struct{}) *fakeEngine {
 	e := newFakeEngine()
 	e.slow = "ENDLESS"
-	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
-		"ENDLESS": func(s *commands.Session, _ []string) commands.Reply {
+	e.commands = map[string]func(*engine.Session, []string) engine.Reply{
+		"ENDLESS": func(s *engine.Session, _ []string) engine.Reply {
 			close(running)
 			eventually(t, "it is abandoned", s.Abandoned)
 			close(ended)
-			return commands.OK
+			return engine.OK
 		},
 	}
 	return e
@@ -58,7 +58,7 @@ func TestAbandonedByClient(t *testing.T) {
 func TestAbandonedByServer(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*testing.T, *Server){
-		"CLIENT KILL": func(_ *testing.T, s *Server) { s.Disconnect(func(*commands.Session) bool { return true }) },
+		"CLIENT KILL": func(_ *testing.T, s *Server) { s.Disconnect(func(*engine.Session) bool { return true }) },
 		"stop": func(t *testing.T, s *Server) {
 			if err := s.Stop(t.Context()); err != nil {
 				t.Error(err)

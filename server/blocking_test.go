@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"mayfly/commands"
+	"mayfly/commands/engine"
 	"mayfly/keyspace"
 	"mayfly/test/drill"
 )
@@ -20,7 +20,7 @@ import (
 type blockingServer struct {
 	*Server
 	t       testing.TB
-	engine  *commands.Engine
+	engine  *engine.Engine
 	address string
 	secret  *tls.Config // of clients, nil if connections are plain
 	deaths  int
@@ -29,24 +29,25 @@ type blockingServer struct {
 // stream is the stream of the deaths in the container c.
 const stream = "__keyevent@c__:expired"
 
-// eachKind runs a test with connections in loops, and with TLS connections, which have goroutines of their own.
+// eachKind runs a test with connections in loops, and with TLS connections, which have goroutines of their
+// own.
 func eachKind(t *testing.T, test func(t *testing.T, s *blockingServer)) {
 	t.Run("loop", func(t *testing.T) {
 		t.Parallel()
 		s := newTestServer(t)
 		s.timeouts.paused = time.Millisecond
 		e := realEngine(t, s)
-		b := &blockingServer{Server: s, t: t, engine: e, address: s.run(t, engine{e}, nil)}
+		b := &blockingServer{Server: s, t: t, engine: e, address: s.run(t, runningEngine{e}, nil)}
 		b.logDeaths()
 		test(t, b)
 	})
 	t.Run("TLS", func(t *testing.T) {
 		t.Parallel()
-		var e *commands.Engine
+		var e *engine.Engine
 		s, address, secret := secureServerWith(t, func(s *Server) executor {
 			s.timeouts.paused = time.Millisecond
 			e = realEngine(t, s)
-			return engine{e}
+			return runningEngine{e}
 		}, "no")
 		b := &blockingServer{Server: s, t: t, engine: e, address: address, secret: secret}
 		b.logDeaths()
@@ -228,7 +229,7 @@ func TestManyBlockedClients(t *testing.T) {
 	clients := drill.Pick(50, 200, 1000)
 	s := newTestServer(t)
 	e := realEngine(t, s)
-	b := &blockingServer{Server: s, t: t, engine: e, address: s.run(t, engine{e}, nil)}
+	b := &blockingServer{Server: s, t: t, engine: e, address: s.run(t, runningEngine{e}, nil)}
 	b.logDeaths()
 	memory := func() uint64 {
 		runtime.GC()

@@ -3,7 +3,7 @@ package server
 import (
 	"unsafe"
 
-	"mayfly/commands"
+	"mayfly/commands/engine"
 	"mayfly/server/config"
 
 	"github.com/rs/zerolog"
@@ -12,7 +12,7 @@ import (
 // limitClientMemory puts the limit on the memory of all clients together (maxmemory-clients) into force, also
 // when CONFIG SET changes it.
 func (s *Server) limitClientMemory() {
-	s.clients.Evicted = func(session *commands.Session, held int) {
+	s.clients.Evicted = func(session *engine.Session, held int) {
 		if line := s.limited(&s.warnings.evicted, zerolog.WarnLevel); line != nil {
 			line.Int64("client", session.ID).Str("addr", session.Addr).Int("bytes", held).
 				Msg("a client was disconnected because all clients together hold too much memory, and it the most: see maxmemory-clients")
@@ -29,14 +29,18 @@ func (s *Server) limitClientMemory() {
 }
 
 // chargeReply charges a large reply to its client for as long as sending it takes, and returns how much. It
-// counts whole: what is not computed for it shares memory with an item, but an overwritten item is held by the
-// reply alone. One reply may be larger than the limit: the client gets it if nobody with as much asks meanwhile.
-func (c *conn) chargeReply(r *commands.Reply) int { return c.session.Memory.Charge(replySize(r)) }
+// counts whole: what is not computed for it shares memory with an item, but an overwritten item is held by
+// the reply alone. One reply may be larger than the limit: the client gets it if nobody with as much asks
+// meanwhile.
+func (c *conn) chargeReply(r *engine.Reply) int { return c.session.Memory.Charge(replySize(r)) }
 
 // replySize is about how many bytes a reply keeps in memory. The same string several times in a row, as in
 // an MGET of one key, counts once.
-func replySize(r *commands.Reply) int {
+func replySize(r *engine.Reply) int {
 	size := int(unsafe.Sizeof(*r)) + len(r.Str)
+	if r.Kind == engine.KindText {
+		size += r.Text.Held
+	}
 	for i := range r.Elems {
 		e := &r.Elems[i]
 		if size += replySize(e); i > 0 && unsafe.StringData(e.Str) == unsafe.StringData(r.Elems[i-1].Str) {

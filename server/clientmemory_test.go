@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"mayfly/commands"
+	"mayfly/commands/engine"
 )
 
 // CONFIG SET changes the limit on the memory of all clients, also by the share that it is of maxmemory.
@@ -35,8 +35,8 @@ func TestUnreadRepliesCountWhole(t *testing.T) {
 	const size, limit, clients = 4 << 20, 16 << 20, 8
 	text := strings.Repeat("x", size)
 	e := newFakeEngine()
-	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
-		"COPY": func(*commands.Session, []string) commands.Reply { return commands.Bulk(strings.Clone(text)) },
+	e.commands = map[string]func(*engine.Session, []string) engine.Reply{
+		"COPY": func(*engine.Session, []string) engine.Reply { return engine.Bulk(strings.Clone(text)) },
 	}
 	s := newTestServer(t, "--maxmemory-clients", "16mb")
 	address := s.run(t, e, nil)

@@ -11,12 +11,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mayfly/commands"
+	"mayfly/commands/engine"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 	"mayfly/server/forward"
 	"mayfly/server/resp"
-	"mayfly/server/turns"
 )
 
 // Why a connection ends from our side.
@@ -38,7 +37,7 @@ type conn struct {
 	loop    *loop  // that serves it; nil: a goroutine of its own does
 	socket  socket // for that goroutine
 	guard   resp.Guard
-	session *commands.Session
+	session *engine.Session
 	proxy   *forward.Proxy // for commands that the leader runs; nil: there were none
 	pipe    *pipeline      // of its loop, or one of its own while its client has something under way
 
@@ -57,10 +56,14 @@ type conn struct {
 	fd int        // the descriptor while the connection is in a loop, else noFD
 
 	// For commands that compute for long: see fairness.go.
-	turn   *turns.Turn   // of the running command, or nil
+	turn   *longTurn     // of the running command, or nil
 	longAt time.Duration // when the last one began, as clock.Monotonic says
 
-	// For the stall rule.
+	stall
+}
+
+// stall is what a connection knows for the stall rule: see renewDeadline.
+type stall struct {
 	received int           // bytes
 	executed int           // commands
 	progress int           // of received and executed when the deadline began
@@ -212,8 +215,8 @@ func (c *conn) receive() error {
 	return err
 }
 
-// showUnread notes what is read ahead for CLIENT LIST, while the connection waits. args are those of a command
-// that waits.
+// showUnread notes what is read ahead for CLIENT LIST, while the connection waits. args are those of a
+// command that waits.
 func (c *conn) showUnread(args []string) {
 	half := c.guard.HalfRead()
 	if !half && !c.unread && args == nil {
@@ -258,8 +261,8 @@ func (c *conn) limitIdle(timeout time.Duration) {
 	}
 }
 
-// limitUnauthenticated applies a new time to give the password to a client that waits without it, from now on,
-// unless a loop serves it. Any goroutine may call it.
+// limitUnauthenticated applies a new time to give the password to a client that waits without it, from now
+// on, unless a loop serves it. Any goroutine may call it.
 func (c *conn) limitUnauthenticated(timeout time.Duration) {
 	if timeout > 0 && c.unauthenticated(c.server.Settings()) {
 		c.whileWaiting(func() { _ = c.socket.readWithin(timeout) }) // if it fails the connection is gone
@@ -376,8 +379,9 @@ func (c *conn) finish(err error) error {
 	return cmp.Or(c.flush(), err)
 }
 
-// awaitResume waits while a command cannot run: clients are paused, or it has nothing to return yet. The replies so far
-// have left. It returns the arguments, which may be copies. The error says why the command must not run at all.
+// awaitResume waits while a command cannot run: clients are paused, or it has nothing to return yet. The
+// replies so far have left. It returns the arguments, which may be copies. The error says why the command
+// must not run at all.
 func (c *conn) awaitResume(args []string, resume <-chan struct{}) ([]string, error) {
 	if err := c.flush(); err != nil {
 		return nil, err
@@ -389,8 +393,8 @@ func (c *conn) awaitResume(args []string, resume <-chan struct{}) ([]string, err
 	return args, c.await(resume, c.socket.ended)
 }
 
-// shrink gives back memory before a wait that may be long, if the arguments of the command are short. It returns copies of
-// them then. All replies have left.
+// shrink gives back memory before a wait that may be long, if the arguments of the command are short. It
+// returns copies of them then. All replies have left.
 func (c *conn) shrink(args []string) []string {
 	own, ok := resp.CloneShort(args)
 	if ok {
@@ -401,8 +405,8 @@ func (c *conn) shrink(args []string) []string {
 	return own
 }
 
-// await waits for a channel. The error says why the connection ends first. A client that has left gets nothing
-// more executed, and makes room for others.
+// await waits for a channel. The error says why the connection ends first. A client that has left gets
+// nothing more executed, and makes room for others.
 func (c *conn) await(ready <-chan struct{}, left func() bool) error {
 	poll := time.NewTicker(c.server.timeouts.paused)
 	defer poll.Stop()
@@ -427,7 +431,7 @@ func (c *conn) await(ready <-chan struct{}, left func() bool) error {
 
 // reject answers a violation of the protocol, after the replies to what came before it. The connection ends.
 func (c *conn) reject(err error) error {
-	c.pipe.add(c.session.Proto, &commands.Reply{Kind: commands.KindError, Str: "ERR " + err.Error()}, 0, false)
+	c.pipe.add(c.session.Proto, &engine.Reply{Kind: engine.KindError, Str: "ERR " + err.Error()}, 0, false)
 	return cmp.Or(c.flush(), err)
 }
 
@@ -465,8 +469,9 @@ func (c *conn) waitWritten(lsn keyspace.LSN) error {
 	return c.pipe.waitCommit(c.server.engine.WaitWritten, lsn)
 }
 
-// stream sends a large reply piece by piece, so that it is never in memory twice, after the replies before it.
-func (c *conn) stream(pending *commands.Outcome) error {
+// stream sends a large reply piece by piece, so that it is never in memory twice, after the replies before
+// it.
+func (c *conn) stream(pending *engine.Outcome) error {
 	defer c.session.Memory.Release(c.chargeReply(&pending.Reply))
 	if c.outbox != nil {
 		c.outbox.hold() // no message comes between the pieces
@@ -480,7 +485,7 @@ func (c *conn) stream(pending *commands.Outcome) error {
 		wait = c.waitWritten
 	}
 	if err := wait(pending.LSN); err != nil {
-		refusal := commands.Reply{Kind: commands.KindError, Str: commands.CommitFailure(err, pending.Changed).Error()}
+		refusal := engine.Reply{Kind: engine.KindError, Str: engine.CommitFailure(err, pending.Changed).Error()}
 		c.pipe.add(c.session.Proto, &refusal, 0, false)
 	} else if err := resp.Stream(c.pipe.out, c.session.Proto, &pending.Reply, c.send); err != nil {
 		return err

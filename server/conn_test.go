@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"mayfly/commands"
+	"mayfly/commands/engine"
 	"mayfly/keyspace"
 	"mayfly/keyspace/replica"
 	"mayfly/server/config"
@@ -65,7 +65,7 @@ func TestFailedCommit(t *testing.T) {
 		return nil
 	}
 	big := strings.Repeat("x", 2*largeReply)
-	e.outcomes = map[string]commands.Outcome{"BIG": {Reply: commands.Bulk(big), LSN: 9}}
+	e.outcomes = map[string]engine.Outcome{"BIG": {Reply: engine.Bulk(big), LSN: 9}}
 	const refused = "-MISCONF Errors writing to the journal: no space left on device\r\n"
 	c := dial(t, newTestServer(t).run(t, e, nil))
 	c.send(command("PING") + command("SET", "a", "1") + command("SET", "a", "2") + command("PING") + command("SET", "a", "3"))
@@ -74,8 +74,8 @@ func TestFailedCommit(t *testing.T) {
 	c.expect("+PONG\r\n" + refused + "+PONG\r\n")
 }
 
-// When a node of a cluster leads no more, changes that are committed are acknowledged, others have an unknown fate, and reads
-// may be repeated.
+// When a node of a cluster leads no more, changes that are committed are acknowledged, others have an unknown
+// fate, and reads may be repeated.
 func TestCommitOfADeposedLeader(t *testing.T) {
 	t.Parallel()
 	e := newFakeEngine()
@@ -88,11 +88,11 @@ func TestCommitOfADeposedLeader(t *testing.T) {
 		return nil
 	}
 	big := strings.Repeat("x", 2*largeReply)
-	e.outcomes = map[string]commands.Outcome{"READ": {Reply: commands.OK, LSN: 2}, "BIG": {Reply: commands.Bulk(big), LSN: 3, Changed: true}}
+	e.outcomes = map[string]engine.Outcome{"READ": {Reply: engine.OK, LSN: 2}, "BIG": {Reply: engine.Bulk(big), LSN: 3, Changed: true}}
 	c := dial(t, newTestServer(t).run(t, e, nil))
 	c.send(command("SET", "a", "1") + command("READ") + command("SET", "a", "2") + command("SET", "a", "3") + command("READ") + command("BIG"))
-	read := "-" + commands.CommitFailure(replica.ErrNoMajority, false).Error() + "\r\n"
-	written := "-" + commands.CommitFailure(replica.ErrNoMajority, true).Error() + "\r\n"
+	read := "-" + engine.CommitFailure(replica.ErrNoMajority, false).Error() + "\r\n"
+	written := "-" + engine.CommitFailure(replica.ErrNoMajority, true).Error() + "\r\n"
 	c.expect("+OK\r\n" + read + "+OK\r\n" + written + read + written)
 }
 
@@ -108,8 +108,8 @@ func TestQuitDropsTheRest(t *testing.T) {
 	}
 }
 
-// Commands before a violation of the protocol are answered, then the violation. Then the connection ends, even if
-// the client goes on sending.
+// Commands before a violation of the protocol are answered, then the violation. Then the connection ends,
+// even if the client goes on sending.
 func TestProtocolError(t *testing.T) {
 	t.Parallel()
 	c := dial(t, newTestServer(t).run(t, newFakeEngine(), nil))
@@ -157,17 +157,17 @@ func TestLargeReplies(t *testing.T) {
 	t.Parallel()
 	value := strings.Repeat("0123456789abcdef", 1<<16) // 1 MiB
 	e := newFakeEngine()
-	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
-		"BIG": func(*commands.Session, []string) commands.Reply {
-			return commands.Map(commands.Bulk("text"), commands.Verbatim(value), commands.Bulk("list"),
-				commands.Array(commands.Bulk(value), commands.Integer(1), commands.Null))
+	e.commands = map[string]func(*engine.Session, []string) engine.Reply{
+		"BIG": func(*engine.Session, []string) engine.Reply {
+			return engine.Map(engine.Bulk("text"), engine.Verbatim(value), engine.Bulk("list"),
+				engine.Array(engine.Bulk(value), engine.Integer(1), engine.Null))
 		},
-		"LONG": func(*commands.Session, []string) commands.Reply {
-			list := make([]commands.Reply, 100_000)
+		"LONG": func(*engine.Session, []string) engine.Reply {
+			list := make([]engine.Reply, 100_000)
 			for i := range list {
-				list[i] = commands.Integer(7)
+				list[i] = engine.Integer(7)
 			}
-			return commands.Array(list...)
+			return engine.Array(list...)
 		},
 	}
 	c := dial(t, newTestServer(t).run(t, e, nil))
@@ -208,11 +208,11 @@ func TestStop(t *testing.T) {
 	e := newFakeEngine()
 	e.slow = "SLOW"
 	running, finish := make(chan struct{}), make(chan struct{})
-	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
-		"SLOW": func(*commands.Session, []string) commands.Reply {
+	e.commands = map[string]func(*engine.Session, []string) engine.Reply{
+		"SLOW": func(*engine.Session, []string) engine.Reply {
 			close(running)
 			<-finish
-			return commands.Status("done")
+			return engine.Status("done")
 		},
 	}
 	s := newTestServer(t)
@@ -248,10 +248,10 @@ func TestStopDisconnects(t *testing.T) {
 	e := newFakeEngine()
 	value := strings.Repeat("x", 64<<20)
 	running := make(chan struct{})
-	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
-		"BIG": func(*commands.Session, []string) commands.Reply {
+	e.commands = map[string]func(*engine.Session, []string) engine.Reply{
+		"BIG": func(*engine.Session, []string) engine.Reply {
 			close(running)
-			return commands.Bulk(value)
+			return engine.Bulk(value)
 		},
 	}
 	s := newTestServer(t)
@@ -269,8 +269,8 @@ func TestStopDisconnects(t *testing.T) {
 func TestPanicCostsOneConnection(t *testing.T) {
 	t.Parallel()
 	e := newFakeEngine()
-	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
-		"PANIC": func(*commands.Session, []string) commands.Reply { panic("on purpose") },
+	e.commands = map[string]func(*engine.Session, []string) engine.Reply{
+		"PANIC": func(*engine.Session, []string) engine.Reply { panic("on purpose") },
 	}
 	address := newTestServer(t).run(t, e, nil)
 	c := dial(t, address)

@@ -3,7 +3,7 @@ package server
 import (
 	"testing"
 
-	"mayfly/commands"
+	"mayfly/commands/engine"
 )
 
 func TestDisconnect(t *testing.T) {
@@ -16,14 +16,14 @@ func TestDisconnect(t *testing.T) {
 		c.send("PING\r\n")
 		c.expect("+PONG\r\n")
 	}
-	if n := s.Disconnect(func(x *commands.Session) bool { return x.Addr == idle.LocalAddr().String() }); n != 1 {
+	if n := s.Disconnect(func(x *engine.Session) bool { return x.Addr == idle.LocalAddr().String() }); n != 1 {
 		t.Errorf("%d are disconnected", n)
 	}
 	idle.expectEnd()
 	other.send("PING\r\n")
 	other.expect("+PONG\r\n")
 	eventually(t, "the client is gone", func() bool { return s.Info().Connected == 1 })
-	if n := s.Disconnect(func(*commands.Session) bool { return false }); n != 0 {
+	if n := s.Disconnect(func(*engine.Session) bool { return false }); n != 0 {
 		t.Errorf("%d are disconnected", n)
 	}
 }
@@ -33,10 +33,10 @@ func TestDisconnectDropsThePipeline(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
 	e := newFakeEngine()
-	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
-		"DIE": func(self *commands.Session, _ []string) commands.Reply {
-			s.Disconnect(func(x *commands.Session) bool { return x == self })
-			return commands.OK
+	e.commands = map[string]func(*engine.Session, []string) engine.Reply{
+		"DIE": func(self *engine.Session, _ []string) engine.Reply {
+			s.Disconnect(func(x *engine.Session) bool { return x == self })
+			return engine.OK
 		},
 	}
 	c := dial(t, s.run(t, e, nil))
@@ -57,7 +57,7 @@ func TestDisconnectTLS(t *testing.T) {
 	c := dialTLS(t, address, known)
 	c.send("PING\r\n")
 	c.expect("+PONG\r\n")
-	if n := s.Disconnect(func(*commands.Session) bool { return true }); n != 1 {
+	if n := s.Disconnect(func(*engine.Session) bool { return true }); n != 1 {
 		t.Errorf("%d are disconnected", n)
 	}
 	if _, err := c.r.ReadByte(); err == nil {

@@ -11,15 +11,15 @@
 //  2. Parse. The guard lets whole commands within bounds through, and a [resp.Parser] splits them into
 //     arguments. Arguments are views of the buffer until their reply is rendered.
 //  3. Execute. [pipeline.execute] enters the engine once for a command. The engine returns one
-//     commands.Outcome, whose reply is rendered into the batch for RESP2 or RESP3 (pipeline.go, replies.go).
+//     engine.Outcome, whose reply is rendered into the batch for RESP2 or RESP3 (pipeline.go, replies.go).
 //  4. Commit. When no whole command is left, the server enters the engine once more. It waits until all that
 //     the replies report is committed. If the commit fails, the replies it covers become errors.
 //  5. Write. One system call sends the client's replies.
 //
 // # Two kinds of connection
 //
-// Both kinds execute commands with the same [pipeline]; they differ in how they wait. A [loop] serves
-// many connections in one goroutine (loop_linux.go). It works in turns: read from all ready clients, prefetch,
+// Both kinds execute commands with the same [pipeline]; they differ in how they wait. A [loop] serves many
+// connections in one goroutine (loop_linux.go). It works in turns: read from all ready clients, prefetch,
 // execute, one commit for all, write (turn_linux.go). The option io-threads is the number of loops. A loop
 // saves 28 to 45 percent of processor time a command over a goroutine for each connection.
 //
@@ -47,7 +47,8 @@
 //
 // Package heap keeps the memory of the process near what it needs. Package daemon writes the log file and the
 // pidfile and notifies systemd. Package config holds the options. Package metrics serves Prometheus and
-// health checks over HTTP. Package web serves the page, whose commands come over connections in memory (page.go).
+// health checks over HTTP. Package web serves the page, whose commands come over connections in memory
+// (page.go).
 package server
 
 // Version is mayfly's own version.

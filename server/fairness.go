@@ -1,22 +1,23 @@
 package server
 
 import (
-	"mayfly/commands"
+	"mayfly/commands/engine"
 	"mayfly/expiry/clock"
 )
 
-// This file has what a connection does for commands that compute for long. It has a goroutine of its own then.
+// This file has what a connection does for commands that compute for long. It has a goroutine of its own
+// then.
 //
-// Such a command waits for one of the server's turns. There is one turn less than processors, so that the loops
-// always find one. Connections with long commands alternate, whatever the length of their pipelines.
+// Such a command waits for one of the server's turns. There is one turn less than processors, so that the
+// loops always find one. Connections with long commands alternate, whatever the length of their pipelines.
 
-// executeLong executes one command when the connection has a turn. It returns as [pipeline.execute] does. Before
-// the command the earlier replies leave, unless that is quick: so a client that is gone is noticed.
-func (c *conn) executeLong(args []string) (pending *commands.Outcome, err error) {
-	c.turn = c.server.turns.Request()
+// executeLong executes one command when the connection has a turn. It returns as [pipeline.execute] does.
+// Before the command the earlier replies leave, unless that is quick: so a client that is gone is noticed.
+func (c *conn) executeLong(args []string) (pending *engine.Outcome, err error) {
+	c.turn = c.server.turns.request()
 	defer c.endTurn()
 	now := clock.Monotonic()
-	if !c.turn.IsGranted() || now-c.longAt > c.server.timeouts.long {
+	if !c.turn.isGranted() || now-c.longAt > c.server.timeouts.long {
 		if err := c.flush(); err != nil {
 			return nil, err
 		}
@@ -30,10 +31,10 @@ func (c *conn) executeLong(args []string) (pending *commands.Outcome, err error)
 	return c.pipe.execute(c, args)
 }
 
-// awaitTurn waits for the turn that was requested. The error says why the connection ends instead. Only a reset
-// counts as the end of the client: one that sends no more may have writes in its pipeline.
+// awaitTurn waits for the turn that was requested. The error says why the connection ends instead. Only a
+// reset counts as the end of the client: one that sends no more may have writes in its pipeline.
 func (c *conn) awaitTurn() error {
-	if c.turn.IsGranted() {
+	if c.turn.isGranted() {
 		return nil
 	}
 	defer c.session.ResetTimer()
@@ -42,17 +43,21 @@ func (c *conn) awaitTurn() error {
 
 // endTurn ends the turn, or the request for one.
 func (c *conn) endTurn() {
-	c.turn.End()
+	c.turn.end()
 	c.turn = nil
 }
 
-// yield gives the turn to others who wait, and waits for the next, also if the connection ends meanwhile: without a turn
-// the command would compute beside all others. A command calls yield while it holds no locks.
+// yield gives the turn to others who wait, and waits for the next. A command calls yield while it holds no
+// locks. One whose connection is killed meanwhile has no turn and ends: what it has collected must not wait
+// in memory.
 func (c *conn) yield() {
-	if c.turn == nil || !c.server.turns.Contended() {
+	if c.turn == nil || !c.server.turns.contended() {
 		return
 	}
 	c.endTurn()
-	c.turn = c.server.turns.Request()
-	<-c.turn.Granted()
+	c.turn = c.server.turns.request()
+	select {
+	case <-c.turn.Granted():
+	case <-c.gone:
+	}
 }

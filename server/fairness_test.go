@@ -7,22 +7,21 @@ import (
 	"testing"
 	"time"
 
-	"mayfly/commands"
-	"mayfly/server/turns"
+	"mayfly/commands/engine"
 )
 
-// newTurnServer makes a server with one turn and an engine with the commands SLOW, which needs a turn and runs f, and
-// A and B.
-func newTurnServer(t *testing.T, f func(s *commands.Session)) (*Server, *fakeEngine) {
+// newTurnServer makes a server with one turn and an engine with the commands SLOW, which needs a turn and
+// runs f, and A and B.
+func newTurnServer(t *testing.T, f func(s *engine.Session)) (*Server, *fakeEngine) {
 	s := newTestServer(t)
-	s.turns = turns.NewQueue(1)
+	s.turns = newTurnQueue(1)
 	s.timeouts.long, s.timeouts.paused = 0, time.Millisecond
 	e := newFakeEngine()
 	e.slow = "SLOW"
-	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
-		"SLOW": func(s *commands.Session, _ []string) commands.Reply {
+	e.commands = map[string]func(*engine.Session, []string) engine.Reply{
+		"SLOW": func(s *engine.Session, _ []string) engine.Reply {
 			f(s)
-			return commands.OK
+			return engine.OK
 		},
 	}
 	return s, e
@@ -33,7 +32,7 @@ func TestLongCommandsTakeTurns(t *testing.T) {
 	t.Parallel()
 	var order []int64 // sessions, in the order of their turns, one after the other
 	running, proceed := make(chan struct{}), make(chan struct{})
-	s, e := newTurnServer(t, func(s *commands.Session) {
+	s, e := newTurnServer(t, func(s *engine.Session) {
 		order = append(order, s.ID)
 		if len(order) == 1 {
 			close(running)
@@ -45,7 +44,7 @@ func TestLongCommandsTakeTurns(t *testing.T) {
 	first.send(strings.Repeat("SLOW\r\n", 5))
 	<-running
 	second.send("SLOW\r\n")
-	eventually(t, "the second client waits for a turn", s.turns.Contended)
+	eventually(t, "the second client waits for a turn", s.turns.contended)
 	third.send("PING\r\n")
 	third.expect("+PONG\r\n")
 	close(proceed)
@@ -55,7 +54,7 @@ func TestLongCommandsTakeTurns(t *testing.T) {
 	if len(order) != 6 || order[1] == order[0] || order[2] != order[0] {
 		t.Errorf("turns of the sessions: %d", order)
 	}
-	if turn := s.turns.Request(); !turn.IsGranted() {
+	if turn := s.turns.request(); !turn.isGranted() {
 		t.Error("the turn is not free at the end")
 	}
 }
@@ -67,7 +66,7 @@ func TestLongCommandsEndWithTheirClient(t *testing.T) {
 	var ran atomic.Int64
 	running, proceed := make(chan struct{}), make(chan struct{})
 	var s *Server
-	s, e := newTurnServer(t, func(*commands.Session) {
+	s, e := newTurnServer(t, func(*engine.Session) {
 		if ran.Add(1) == 1 {
 			close(running)
 			<-proceed
@@ -91,7 +90,7 @@ func TestLongCommandsEndWithTheirClient(t *testing.T) {
 func TestLongCommandsOfHalfClosedClients(t *testing.T) {
 	t.Parallel()
 	const sent = 20
-	s, e := newTurnServer(t, func(s *commands.Session) { eventually(t, "it has closed its half", s.Abandoned) })
+	s, e := newTurnServer(t, func(s *engine.Session) { eventually(t, "it has closed its half", s.Abandoned) })
 	c := dial(t, s.run(t, e, nil))
 	c.send(strings.Repeat("SLOW\r\n", sent))
 	must(t, c.Conn.(*net.TCPConn).CloseWrite())
@@ -104,7 +103,7 @@ func TestYield(t *testing.T) {
 	t.Parallel()
 	first := make(chan struct{})
 	var yields, others atomic.Int64
-	s, e := newTurnServer(t, func(s *commands.Session) {
+	s, e := newTurnServer(t, func(s *engine.Session) {
 		if others.Add(1) > 1 {
 			return
 		}

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"mayfly/commands"
+	"mayfly/commands/engine"
 	"mayfly/test/drill"
 
 	"github.com/tidwall/redcon"
@@ -42,7 +42,8 @@ func pieces(nc net.Conn, data []byte, size int) {
 	}
 }
 
-// Every attack that ruins a server built on redcon alone leaves ours unharmed. A client can send each of these.
+// Every attack that ruins a server built on redcon alone leaves ours unharmed. A client can send each of
+// these.
 func TestHazards(t *testing.T) {
 	t.Parallel()
 	drill.Slow(t)
@@ -151,7 +152,8 @@ func TestHazards(t *testing.T) {
 	}
 }
 
-// redcon's parser panics on lengths that no guard has checked. FuzzGuard shows that the guard's output is safe.
+// redcon's parser panics on lengths that no guard has checked. FuzzGuard shows that the guard's output is
+// safe.
 func TestHazardParser(t *testing.T) {
 	t.Parallel()
 	defer func() {
@@ -342,16 +344,16 @@ func TestHazardClose(t *testing.T) {
 	eventually(t, "redcon executes what follows a close", func() bool { return sets.Load() == 1 })
 }
 
-// A client that does not take its replies, or does not finish its command, is disconnected, although idle clients
-// are not.
+// A client that does not take its replies, or does not finish its command, is disconnected, although idle
+// clients are not.
 func TestHazardSlowClients(t *testing.T) {
 	t.Parallel()
 	t.Run("reader", func(t *testing.T) {
 		s := newTestServer(t)
 		s.timeouts.write = 50 * time.Millisecond
 		e := newFakeEngine()
-		e.commands = map[string]func(*commands.Session, []string) commands.Reply{
-			"BIG": func(*commands.Session, []string) commands.Reply { return commands.Bulk(megabyte) },
+		e.commands = map[string]func(*engine.Session, []string) engine.Reply{
+			"BIG": func(*engine.Session, []string) engine.Reply { return engine.Bulk(megabyte) },
 		}
 		dial(t, s.run(t, e, nil)).send(strings.Repeat("BIG\r\n", 100))
 		eventually(t, "the client is served", func() bool { return s.Info().TotalConnections == 1 })

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"mayfly/commands"
+	"mayfly/commands/engine"
 	"mayfly/keyspace"
 	"mayfly/server/config"
 	"mayfly/server/forward"
@@ -40,11 +40,11 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// fakeEngine is an executor with a few commands. A test may add others and decide about commits. Only SET needs a
-// commit.
+// fakeEngine is an executor with a few commands. A test may add others and decide about commits. Only SET
+// needs a commit.
 type fakeEngine struct {
-	commands map[string]func(s *commands.Session, args []string) commands.Reply
-	outcomes map[string]commands.Outcome
+	commands map[string]func(s *engine.Session, args []string) engine.Reply
+	outcomes map[string]engine.Outcome
 	wait     func(keyspace.LSN) error
 	paused   func(args []string) <-chan struct{}
 	slow     string // a command that a loop defers, and that needs a turn
@@ -66,13 +66,13 @@ func (e *fakeEngine) Now() int64 { return 1_000_000 }
 
 func (e *fakeEngine) WorthPrefetching() bool { return true }
 
-func (e *fakeEngine) Prefetch(*commands.Lookahead) {
+func (e *fakeEngine) Prefetch(*engine.Lookahead) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.prefetched++
 }
 
-func (e *fakeEngine) CloseSession(*commands.Session) {}
+func (e *fakeEngine) CloseSession(*engine.Session) {}
 
 func (e *fakeEngine) CommitNow(lsn keyspace.LSN, _ time.Duration) error {
 	if e.brief != nil {
@@ -88,7 +88,7 @@ func (e *fakeEngine) WaitWritten(lsn keyspace.LSN, _ time.Duration) error {
 	return e.Wait(lsn, 0)
 }
 
-func (e *fakeEngine) Leaders(*commands.Session) forward.Leaders { return nil }
+func (e *fakeEngine) Leaders(*engine.Session) forward.Leaders { return nil }
 
 func (e *fakeEngine) Deadline(time.Duration) time.Duration { return e.deadline }
 
@@ -102,21 +102,21 @@ func (e *fakeEngine) Wait(lsn keyspace.LSN, _ time.Duration) error {
 	return nil
 }
 
-func (e *fakeEngine) Execute(s *commands.Session, args []string) commands.Outcome {
+func (e *fakeEngine) Execute(s *engine.Session, args []string) engine.Outcome {
 	name := strings.ToUpper(args[0])
 	if e.paused != nil {
 		if resume := e.paused(args); resume != nil {
-			return commands.Outcome{Deferred: true, Resume: resume}
+			return engine.Outcome{Deferred: true, Resume: resume}
 		}
 	}
 	if (s.OnLoop || s.Paced) && name == e.slow {
-		return commands.Outcome{Deferred: true}
+		return engine.Outcome{Deferred: true}
 	}
 	e.mu.Lock()
 	e.ran = append(e.ran, strings.Clone(name))
 	e.mu.Unlock()
 	if f := e.commands[name]; f != nil {
-		return commands.Outcome{Reply: f(s, args)}
+		return engine.Outcome{Reply: f(s, args)}
 	}
 	if out, ok := e.outcomes[name]; ok {
 		return out
@@ -125,36 +125,36 @@ func (e *fakeEngine) Execute(s *commands.Session, args []string) commands.Outcom
 	defer e.mu.Unlock()
 	switch {
 	case name == "QUIT":
-		return commands.Outcome{Reply: commands.OK, Close: true}
+		return engine.Outcome{Reply: engine.OK, Close: true}
 	case name == "SET" && len(args) == 3:
 		e.lsn++
 		e.values[strings.Clone(args[1])] = strings.Clone(args[2])
-		return commands.Outcome{Reply: commands.OK, LSN: e.lsn, Changed: true}
+		return engine.Outcome{Reply: engine.OK, LSN: e.lsn, Changed: true}
 	}
-	return commands.Outcome{Reply: e.read(s, name, args)}
+	return engine.Outcome{Reply: e.read(s, name, args)}
 }
 
 // read executes a command that changes no value. e.mu must be held.
-func (e *fakeEngine) read(s *commands.Session, name string, args []string) commands.Reply {
+func (e *fakeEngine) read(s *engine.Session, name string, args []string) engine.Reply {
 	switch {
 	case name == "PING":
-		return commands.Status("PONG")
+		return engine.Status("PONG")
 	case name == "ECHO" && len(args) == 2:
-		return commands.Bulk(args[1])
+		return engine.Bulk(args[1])
 	case name == "AUTH":
 		s.Authenticated.Store(true)
-		return commands.OK
+		return engine.OK
 	case name == "HELLO" && len(args) == 2:
 		s.Proto, _ = strconv.Atoi(args[1])
-		return commands.Map(commands.Bulk("proto"), commands.Integer(int64(s.Proto)))
+		return engine.Map(engine.Bulk("proto"), engine.Integer(int64(s.Proto)))
 	case name == "GET" && len(args) == 2:
 		v, ok := e.values[args[1]]
 		if !ok {
-			return commands.Null
+			return engine.Null
 		}
-		return commands.Bulk(v)
+		return engine.Bulk(v)
 	}
-	return commands.Fail(fmt.Errorf("unknown command '%s'", args[0]))
+	return engine.Fail(fmt.Errorf("unknown command '%s'", args[0]))
 }
 
 // waited is how often a commit was waited for.
@@ -195,7 +195,8 @@ func newServerWith(t testing.TB, change func(*config.Settings), options ...strin
 	return New(config.New(&settings), zerolog.Nop())
 }
 
-// run makes a server serve on a free port of the loopback interface until the test ends. It returns the address.
+// run makes a server serve on a free port of the loopback interface until the test ends. It returns the
+// address.
 func (s *Server) run(t testing.TB, e executor, secret *tls.Config) string {
 	t.Helper()
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")

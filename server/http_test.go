@@ -26,7 +26,8 @@ func (l *sharedLog) String() string {
 	return l.text.String()
 }
 
-// A browser or curl on the port gets one answer in HTTP that explains, and the log does not call it an attack.
+// A browser or curl on the port gets one answer in HTTP that explains, and the log does not call it an
+// attack.
 func TestHTTPRequest(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)

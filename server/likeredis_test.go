@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"mayfly/commands"
+	"mayfly/commands/engine"
 	"mayfly/server/config"
 	"mayfly/test/drill"
 )
@@ -23,12 +23,12 @@ func TestFramingLikeRedis(t *testing.T) {
 	t.Parallel()
 	redis := startRedis(t)
 	e := newFakeEngine()
-	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
-		"PING": func(_ *commands.Session, args []string) commands.Reply {
+	e.commands = map[string]func(*engine.Session, []string) engine.Reply{
+		"PING": func(_ *engine.Session, args []string) engine.Reply {
 			if len(args) == 2 {
-				return commands.Bulk(args[1])
+				return engine.Bulk(args[1])
 			}
-			return commands.Status("PONG")
+			return engine.Status("PONG")
 		},
 	}
 	ours := newTestServer(t).run(t, e, nil)
@@ -104,8 +104,8 @@ func answer(t *testing.T, address, text string) string {
 	return string(got)
 }
 
-// startRedis starts a redis-server to compare with and returns its address. If none is installed the test is skipped;
-// in CI it fails.
+// startRedis starts a redis-server to compare with and returns its address. If none is installed the test is
+// skipped; in CI it fails.
 func startRedis(t *testing.T) string {
 	t.Helper()
 	drill.Slow(t)

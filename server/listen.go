@@ -12,20 +12,19 @@ import (
 	"syscall"
 
 	"mayfly/server/config"
-	"mayfly/server/listener"
 )
 
-// listen opens all listeners of the settings; those for TLS have its configuration. After an error, which is one
-// clear line, nothing is open.
+// listen opens all listeners of the settings; those for TLS have its configuration. After an error, which is
+// one clear line, nothing is open.
 func listen(s *config.Settings) (_ map[net.Listener]*tls.Config, err error) {
 	open := make(map[net.Listener]*tls.Config)
 	defer func() {
 		if err != nil {
-			listener.Close(slices.Collect(maps.Keys(open)))
+			closeListeners(slices.Collect(maps.Keys(open)))
 		}
 	}()
 	if s.Port != 0 {
-		list, err := listener.TCP(s.Bind, s.Port, s.TCPBacklog)
+		list, err := listenTCP(s.Bind, s.Port, s.TCPBacklog)
 		if err != nil {
 			return nil, advisePort(err, "--port")
 		}
@@ -38,7 +37,7 @@ func listen(s *config.Settings) (_ map[net.Listener]*tls.Config, err error) {
 		if err != nil {
 			return nil, err
 		}
-		list, err := listener.TCP(s.Bind, s.TLSPort, s.TCPBacklog)
+		list, err := listenTCP(s.Bind, s.TLSPort, s.TCPBacklog)
 		if err != nil {
 			return nil, advisePort(err, "--tls-port")
 		}
@@ -47,7 +46,7 @@ func listen(s *config.Settings) (_ map[net.Listener]*tls.Config, err error) {
 		}
 	}
 	if s.UnixSocket != "" {
-		ln, err := listener.Unix(s.UnixSocket, fs.FileMode(s.UnixSocketPerm))
+		ln, err := listenUnix(s.UnixSocket, fs.FileMode(s.UnixSocketPerm))
 		if err != nil {
 			return nil, err
 		}

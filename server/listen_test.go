@@ -17,11 +17,12 @@ import (
 	"testing"
 
 	"mayfly/server/descriptor"
-	"mayfly/server/listener"
+
+	"golang.org/x/sys/unix"
 )
 
-// ownHost is an address of the loopback interface for one test alone: all its ports are free. It belongs to the one who
-// listens on the port discard.
+// ownHost is an address of the loopback interface for one test alone: all its ports are free. It belongs to
+// the one who listens on the port discard.
 func ownHost(t testing.TB) string {
 	t.Helper()
 	for range 100 {
@@ -133,7 +134,7 @@ func TestProtectedMode(t *testing.T) {
 		{[]string{"--requirepass", "secret"}, false},
 	} {
 		s := newTestServer(t, c.options...)
-		list, err := listener.TCP([]string{ownHost(t)}, port, 0)
+		list, err := listenTCP([]string{ownHost(t)}, port, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +180,7 @@ func TestKeepAlive(t *testing.T) {
 	c.expect("+PONG\r\n")
 	check := func(fd uintptr) {
 		on, _ := syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_KEEPALIVE)
-		interval, _ := syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_KEEPINTVL)
+		interval, _ := syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, unix.TCP_KEEPINTVL)
 		if on == 0 || interval != 40 {
 			t.Errorf("keepalive %d, interval %d", on, interval)
 		}
@@ -224,7 +225,7 @@ func TestSpareFileRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close([]net.Listener{ln})
+	defer closeListeners([]net.Listener{ln})
 	var r descriptor.Spare
 	r.Refill()
 	if r.Refuse(ln) {

@@ -22,16 +22,18 @@ import (
 //  2. Read once from each of them, until some tens of whole commands are there. Prefetch what these will
 //     look up, side by side.
 //  3. Execute them and render the replies, all into one batch. Go on with 2 and the next clients.
-//  4. Wait until all that the replies report is committed: one group commit for the whole turn. In a cluster, ask the
-//     system once more before that: see gather. If the commit fails or takes long, its clients leave: see park.
+//  4. Wait until all that the replies report is committed: one group commit for the whole turn. In a cluster,
+//     ask the system once more before that: see gather. If the commit fails or takes long, its clients leave:
+//     see park.
 //  5. Write each client's replies with one system call.
 //
 // A client with a long pipeline executes a part of it in each turn: see [turnBudget].
 //
-// The loop waits for nothing else. A connection that needs more leaves it for good, and goes on in a goroutine
-// of its own ([conn.resume]), with all that has been read and not yet sent. These connections leave:
+// The loop waits for nothing else. A connection that needs more leaves it for good, and goes on in a
+// goroutine of its own ([conn.resume]), with all that has been read and not yet sent. These connections
+// leave:
 //
-//   - The next command may take long or has to wait (commands.Outcome.Deferred).
+//   - The next command may take long or has to wait (engine.Outcome.Deferred).
 //   - The client receives messages, because others send to it.
 //   - A reply is large, or the client does not take its replies at once.
 //   - The cluster does not commit what a reply reports, or takes long.
@@ -59,7 +61,8 @@ type loop struct {
 	halted  bool
 }
 
-// gatherTime is how long a turn lasts in which the loop still looks for more clients before a commit of the cluster.
+// gatherTime is how long a turn lasts in which the loop still looks for more clients before a commit of the
+// cluster.
 const gatherTime = 4 * time.Millisecond
 
 // sweepInterval is the least time between two looks for silent clients.
@@ -169,8 +172,8 @@ func (l *loop) run() {
 	}
 }
 
-// serveEvents serves clients that have sent something, but none twice in a turn. woken says that the loop was woken, more that
-// there was such a client.
+// serveEvents serves clients that have sent something, but none twice in a turn. woken says that the loop was
+// woken, more that there was such a client.
 func (l *loop) serveEvents(events []unix.EpollEvent) (woken, more bool) {
 	for i := range events {
 		fd := int(events[i].Fd)
@@ -190,8 +193,9 @@ func (l *loop) serveEvents(events []unix.EpollEvent) (woken, more bool) {
 	return woken, more
 }
 
-// gather serves clients that have sent something since the turn began, if the turn has to wait for a commit of the cluster. That
-// takes some ms, for many commands hardly more than for few. gather reports whether the loop was woken.
+// gather serves clients that have sent something since the turn began, if the turn has to wait for a commit
+// of the cluster. That takes some ms, for many commands hardly more than for few. gather reports whether the
+// loop was woken.
 func (l *loop) gather() (woken bool) {
 	for more := true; more && l.pipe.lsn > 0 && l.server.engine.Deadline(0) > 0 && clock.Monotonic()-l.now < gatherTime; {
 		again, others := l.serveEvents(l.poller.Wait(0))
@@ -328,8 +332,8 @@ func (l *loop) sweep() {
 	}
 }
 
-// leave lets a connection go on in a goroutine of its own. Its replies, the last of the turn, go with it. first
-// is what it does there first, if not nil. leave returns errLeft.
+// leave lets a connection go on in a goroutine of its own. Its replies, the last of the turn, go with it.
+// first is what it does there first, if not nil. leave returns errLeft.
 func (l *loop) leave(c *conn, first handOff) error {
 	own := newPipeline()
 	l.takeSpan(own)

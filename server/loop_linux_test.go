@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"mayfly/commands"
+	"mayfly/commands/engine"
 	"mayfly/keyspace"
 	"mayfly/server/descriptor"
 	"mayfly/server/resp"
@@ -124,8 +124,8 @@ func (c *client) expectLater(text string) {
 	}
 }
 
-// A pipeline gets the same replies from a loop and from a goroutine, however it is cut, and wherever in it the
-// connection leaves its loop.
+// A pipeline gets the same replies from a loop and from a goroutine, however it is cut, and wherever in it
+// the connection leaves its loop.
 func TestLoopAndGoroutineAnswerAlike(t *testing.T) {
 	t.Parallel()
 	r := drill.Rand(t)
@@ -252,7 +252,7 @@ func TestLoopLeavesNoDescriptors(t *testing.T) {
 			case <-stop:
 				return
 			case <-time.After(time.Millisecond):
-				s.Disconnect(func(x *commands.Session) bool { return int(x.ID)%7 == n%7 })
+				s.Disconnect(func(x *engine.Session) bool { return int(x.ID)%7 == n%7 })
 			}
 		}
 	})
@@ -286,8 +286,8 @@ func TestLoopLeavesNoDescriptors(t *testing.T) {
 	eventually(t, "all descriptors are closed", func() bool { return descriptors(t) <= before })
 }
 
-// Clients that do not take their replies, or stop in the middle of a command, do not delay others of their loop, and
-// are disconnected.
+// Clients that do not take their replies, or stop in the middle of a command, do not delay others of their
+// loop, and are disconnected.
 func TestLoopIsNotDelayed(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t, "--io-threads", "1")
@@ -327,13 +327,13 @@ func TestTurnCommitsOnce(t *testing.T) {
 	e := newFakeEngine()
 	begun, proceed := make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
-		"WAIT": func(*commands.Session, []string) commands.Reply {
+	e.commands = map[string]func(*engine.Session, []string) engine.Reply{
+		"WAIT": func(*engine.Session, []string) engine.Reply {
 			once.Do(func() {
 				close(begun)
 				<-proceed
 			})
-			return commands.OK
+			return engine.OK
 		},
 	}
 	s := newTestServer(t, "--io-threads", "1")
@@ -379,10 +379,10 @@ func TestTurnGathers(t *testing.T) {
 			e := newFakeEngine()
 			e.deadline = tt.deadline
 			var other *client
-			e.commands = map[string]func(*commands.Session, []string) commands.Reply{
-				"MEET": func(*commands.Session, []string) commands.Reply {
+			e.commands = map[string]func(*engine.Session, []string) engine.Reply{
+				"MEET": func(*engine.Session, []string) engine.Reply {
 					other.send(command("SET", "b", "1"))
-					return commands.OK
+					return engine.OK
 				},
 			}
 			address := newTestServer(t, "--io-threads", "1").run(t, e, nil)
@@ -411,14 +411,14 @@ func TestTurnGathers(t *testing.T) {
 	}
 }
 
-// A commit of the cluster that takes long keeps only those waiting whose replies it covers. What a client has sent behind
-// such a command is executed, and refused if the commit fails.
+// A commit of the cluster that takes long keeps only those waiting whose replies it covers. What a client has
+// sent behind such a command is executed, and refused if the commit fails.
 func TestLongCommitParks(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		brief, err error
 		want       string
-	}{"commits": {commands.ErrCommitting, nil, "+OK\r\n+PONG\r\n+OK\r\n"}, "fails": {commands.ErrCommitting, errors.New("no room"), "-MISCONF Errors writing to the journal: no room\r\n+PONG\r\n-MISCONF Errors writing to the journal: no room\r\n"},
+	}{"commits": {engine.ErrCommitting, nil, "+OK\r\n+PONG\r\n+OK\r\n"}, "fails": {engine.ErrCommitting, errors.New("no room"), "-MISCONF Errors writing to the journal: no room\r\n+PONG\r\n-MISCONF Errors writing to the journal: no room\r\n"},
 		"fails at once": {errors.New("no room"), errors.New("no room"), "-MISCONF Errors writing to the journal: no room\r\n+PONG\r\n-MISCONF Errors writing to the journal: no room\r\n"}} {
 		t.Run(name, func(t *testing.T) {
 			e := newFakeEngine()
@@ -430,10 +430,10 @@ func TestLongCommitParks(t *testing.T) {
 				return tt.err
 			}
 			var other *client
-			e.commands = map[string]func(*commands.Session, []string) commands.Reply{
-				"MEET": func(*commands.Session, []string) commands.Reply {
+			e.commands = map[string]func(*engine.Session, []string) engine.Reply{
+				"MEET": func(*engine.Session, []string) engine.Reply {
 					other.send("PING\r\n")
-					return commands.OK
+					return engine.OK
 				},
 			}
 			address := newTestServer(t, "--io-threads", "1").run(t, e, nil)
@@ -517,17 +517,18 @@ func TestManyClients(t *testing.T) {
 	}
 }
 
-// After a client is disconnected while the loop is busy with another, commands that were not read yet do not run.
+// After a client is disconnected while the loop is busy with another, commands that were not read yet do not
+// run.
 func TestDisconnectDropsUnread(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t, "--io-threads", "1")
 	e := newFakeEngine()
 	busy, proceed := make(chan struct{}), make(chan struct{})
-	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
-		"BUSY": func(*commands.Session, []string) commands.Reply {
+	e.commands = map[string]func(*engine.Session, []string) engine.Reply{
+		"BUSY": func(*engine.Session, []string) engine.Reply {
 			close(busy)
 			<-proceed
-			return commands.OK
+			return engine.OK
 		},
 	}
 	address := s.run(t, e, nil)
@@ -537,7 +538,7 @@ func TestDisconnectDropsUnread(t *testing.T) {
 	other.send("BUSY\r\n")
 	<-busy
 	c.send("SET a 1\r\n")
-	s.Disconnect(func(x *commands.Session) bool { return x.Addr == c.LocalAddr().String() })
+	s.Disconnect(func(x *engine.Session) bool { return x.Addr == c.LocalAddr().String() })
 	close(proceed)
 	other.expect("+OK\r\n")
 	c.expectEnd()
@@ -641,7 +642,8 @@ func TestTurnPrefetches(t *testing.T) {
 	}
 }
 
-// After a client is disconnected by a command, nothing of it runs, not even what was read together with that command.
+// After a client is disconnected by a command, nothing of it runs, not even what was read together with that
+// command.
 func TestDisconnectDropsRead(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -649,9 +651,9 @@ func TestDisconnectDropsRead(t *testing.T) {
 	l := newHandLoop(t, s, e)
 	killer, killing := l.connect()
 	victim, dying := l.connect()
-	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
-		"KILL": func(*commands.Session, []string) commands.Reply {
-			return commands.Count(s.Disconnect(func(x *commands.Session) bool { return x == dying.session }))
+	e.commands = map[string]func(*engine.Session, []string) engine.Reply{
+		"KILL": func(*engine.Session, []string) engine.Reply {
+			return engine.Count(s.Disconnect(func(x *engine.Session) bool { return x == dying.session }))
 		},
 	}
 	killer.send(command("KILL"))
@@ -676,7 +678,7 @@ func TestDisconnectDropsDeferred(t *testing.T) {
 	e := newFakeEngine()
 	e.slow = "SLOW"
 	e.paused = func(args []string) <-chan struct{} { // the engine is asked before it defers the command
-		s.Disconnect(func(*commands.Session) bool { return args[0] == "SLOW" })
+		s.Disconnect(func(*engine.Session) bool { return args[0] == "SLOW" })
 		return nil
 	}
 	l := newHandLoop(t, s, e)
@@ -721,24 +723,24 @@ func TestPanicInCommit(t *testing.T) {
 // panickingEngine panics when the session of its victim is closed.
 type panickingEngine struct {
 	*fakeEngine
-	victim *commands.Session
+	victim *engine.Session
 }
 
-func (e *panickingEngine) CloseSession(s *commands.Session) {
+func (e *panickingEngine) CloseSession(s *engine.Session) {
 	if s == e.victim {
 		panic("on purpose")
 	}
 }
 
-// If the loop panics while it sends the replies of a turn, only the connection it works for ends. All others get
-// their replies, once. The test turns the loop by hand.
+// If the loop panics while it sends the replies of a turn, only the connection it works for ends. All others
+// get their replies, once. The test turns the loop by hand.
 func TestNoReplyIsSentTwice(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
 	e := &panickingEngine{fakeEngine: newFakeEngine()}
 	filler := strings.Repeat("x", largeReply/2)
-	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
-		"FILL": func(*commands.Session, []string) commands.Reply { return commands.Bulk(filler) },
+	e.commands = map[string]func(*engine.Session, []string) engine.Reply{
+		"FILL": func(*engine.Session, []string) engine.Reply { return engine.Bulk(filler) },
 	}
 	l := newHandLoop(t, s, e)
 	early, earlyConn := l.connect()

@@ -6,18 +6,18 @@ import (
 	"strings"
 	"testing"
 
-	"mayfly/commands"
+	"mayfly/commands/engine"
 )
 
 // quietEngine is a fake engine without a history that knows only GET.
 type quietEngine struct{ *fakeEngine }
 
-func (e quietEngine) Execute(_ *commands.Session, args []string) commands.Outcome {
-	return commands.Outcome{Reply: commands.Bulk(e.values[args[1]])}
+func (e quietEngine) Execute(_ *engine.Session, args []string) engine.Outcome {
+	return engine.Outcome{Reply: engine.Bulk(e.values[args[1]])}
 }
 
-// newTrip returns a function that sends a pipeline of depth GETs of a document of 285 bytes and reads the replies. Both
-// ends are in this process; the connection is real.
+// newTrip returns a function that sends a pipeline of depth GETs of a document of 285 bytes and reads the
+// replies. Both ends are in this process; the connection is real.
 func newTrip(t testing.TB, depth int) func() {
 	e := newFakeEngine()
 	e.values["k"] = strings.Repeat("x", 285)
@@ -43,7 +43,8 @@ func TestLoopDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// BenchmarkLoop measures the whole way of a pipeline except the commands themselves. Its time is that of both ends.
+// BenchmarkLoop measures the whole way of a pipeline except the commands themselves. Its time is that of both
+// ends.
 func BenchmarkLoop(b *testing.B) {
 	for _, depth := range []int{1, 16, 64} {
 		b.Run(strconv.Itoa(depth), func(b *testing.B) {

@@ -15,7 +15,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"mayfly/commands"
+	"mayfly/commands/engine"
 	"mayfly/keyspace"
 	"mayfly/server/config"
 	"mayfly/test/drill"
@@ -41,13 +41,13 @@ func get(t *testing.T, s *Server, path string) (status int, body string) {
 }
 
 // observed makes a server with metrics, and a page on a host if one is named. Its engine is still loading.
-func observed(t *testing.T, page string, options ...string) (*Server, *commands.Engine) {
+func observed(t *testing.T, page string, options ...string) (*Server, *engine.Engine) {
 	t.Helper()
 	return observedOn(t, vfs.OS, page, options...)
 }
 
 // observedOn is observed with the data on a disk.
-func observedOn(t *testing.T, disk vfs.FS, page string, options ...string) (*Server, *commands.Engine) {
+func observedOn(t *testing.T, disk vfs.FS, page string, options ...string) (*Server, *engine.Engine) {
 	t.Helper()
 	s := newServerWith(t, func(s *config.Settings) {
 		s.MetricsAddr = "127.0.0.1:0"
@@ -56,7 +56,7 @@ func observedOn(t *testing.T, disk vfs.FS, page string, options ...string) (*Ser
 		}
 	}, append(options, "--bind", ownHost(t), "--port", strconv.Itoa(port))...)
 	must(t, s.Listen())
-	e := &commands.Engine{Host: s, Log: zerolog.Nop()}
+	e := &engine.Engine{Host: s, Log: zerolog.Nop()}
 	ks, err := keyspace.Open(keyspace.Options{FS: disk, Dir: s.Settings().Dir, Partitions: 4, OnDeath: e.Broker.OnDeath})
 	must(t, err)
 	e.SetKeyspace(ks)
@@ -96,7 +96,8 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// A damaged file that cannot be written anew is told, but the server stays healthy: a restart would lose what it has.
+// A damaged file that cannot be written anew is told, but the server stays healthy: a restart would lose what
+// it has.
 func TestHealthOfADamagedFolder(t *testing.T) {
 	t.Parallel()
 	s, e := observed(t, "")

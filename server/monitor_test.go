@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// MONITOR shows what Redis shows, and monitors may do what Redis allows, byte for byte except times and ports, in both
-// protocols.
+// MONITOR shows what Redis shows, and monitors may do what Redis allows, byte for byte except times and
+// ports, in both protocols.
 func TestMonitorLikeRedis(t *testing.T) {
 	t.Parallel()
 	for _, proto := range []string{"2", "3"} {
@@ -22,8 +22,8 @@ func TestMonitorLikeRedis(t *testing.T) {
 	}
 }
 
-// watchSession makes one client monitor another and then try commands itself. It returns all that the first one
-// receives.
+// watchSession makes one client monitor another and then try commands itself. It returns all that the first
+// one receives.
 func watchSession(t *testing.T, address, proto string) string {
 	t.Helper()
 	watcher := dial(t, address)

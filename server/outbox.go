@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"mayfly/commands"
+	"mayfly/commands/engine"
 	"mayfly/keyspace"
 	"mayfly/server/config"
 	"mayfly/server/resp"
@@ -24,8 +24,8 @@ var errSlowSubscriber = errors.New("client overcomes its output buffer limits")
 // Replies do not count, because no command runs while there are too many.
 type outbox struct {
 	conn   *conn
-	socket socket                 // the conn's own is for the goroutine that reads
-	memory *commands.ClientMemory // is charged for what is unsent
+	socket socket               // the conn's own is for the goroutine that reads
+	memory *engine.ClientMemory // is charged for what is unsent
 	done   chan struct{}
 
 	mu       sync.Mutex // protects what follows
@@ -47,7 +47,7 @@ type outItem struct {
 	data    []byte
 	message bool // shared with other subscribers; counts as unsent
 	lsn     keyspace.LSN
-	bound   bool // see commands.Message
+	bound   bool // see engine.Message
 }
 
 // outItemCost is about what an outItem takes in bytes besides its data.
@@ -88,7 +88,7 @@ func (o *outbox) unhold(proto int) {
 }
 
 // deliver takes a message. It disconnects the client rather than wait for it.
-func (o *outbox) deliver(m *commands.Message) {
+func (o *outbox) deliver(m *engine.Message) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.failure != nil || o.closing {
@@ -113,7 +113,7 @@ func (o *outbox) deliver(m *commands.Message) {
 	o.reportLocked()
 }
 
-func renderMessage(proto int, r *commands.Reply) []byte { return resp.AppendReply(nil, proto, r) }
+func renderMessage(proto int, r *engine.Reply) []byte { return resp.AppendReply(nil, proto, r) }
 
 // reportLocked updates the figures for CLIENT LIST.
 func (o *outbox) reportLocked() {
@@ -131,6 +131,14 @@ func (o *outbox) exceedsLocked(limit config.OutputLimit) bool {
 		o.softOver = time.AfterFunc(limit.SoftTime, func() { o.softTimeOver(run) })
 	}
 	return false
+}
+
+// full reports whether half of the messages wait that may.
+func (o *outbox) full() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	limit := o.conn.server.Settings().OutputLimits.PubSub.Hard
+	return limit > 0 && o.failure == nil && o.unsent > limit/2
 }
 
 // softTimeOver disconnects a client that has exceeded the soft limit for too long, unless it has recovered

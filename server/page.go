@@ -59,7 +59,8 @@ func (s *Server) PageURL() string {
 	return "http://" + s.web.Addr().String() + "/"
 }
 
-// pageTLS is the configuration of a connection of the page: that of clients, but browsers show no certificate.
+// pageTLS is the configuration of a connection of the page: that of clients, but browsers show no
+// certificate.
 func (s *Server) pageTLS(*tls.ClientHelloInfo) (*tls.Config, error) {
 	clients := s.tls.Load()
 	if clients == nil {

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"mayfly/commands"
+	"mayfly/commands/engine"
 )
 
 const csp = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; " +
@@ -185,7 +185,8 @@ func TestPageWithoutPassword(t *testing.T) {
 	}
 }
 
-// otherAddress returns an IPv4 address of this machine that is not of the loopback interface, empty if there is none.
+// otherAddress returns an IPv4 address of this machine that is not of the loopback interface, empty if there
+// is none.
 func otherAddress(t *testing.T) string {
 	addrs, err := net.InterfaceAddrs()
 	must(t, err)
@@ -197,7 +198,8 @@ func otherAddress(t *testing.T) string {
 	return ""
 }
 
-// A password is given once. The cookie is safe from scripts and other sites, and void when the password changes.
+// A password is given once. The cookie is safe from scripts and other sites, and void when the password
+// changes.
 func TestPageLogin(t *testing.T) {
 	t.Parallel()
 	s, c := startPage(t, "--requirepass", "secret")
@@ -251,7 +253,8 @@ func TestPageLogin(t *testing.T) {
 	}
 }
 
-// A browser sends a cookie to all ports of a host: the sessions of several servers on it do not end each other.
+// A browser sends a cookie to all ports of a host: the sessions of several servers on it do not end each
+// other.
 func TestPageCookiesOfAHost(t *testing.T) {
 	t.Parallel()
 	jar, err := cookiejar.New(nil)
@@ -269,8 +272,8 @@ func TestPageCookiesOfAHost(t *testing.T) {
 	}
 }
 
-// Who guesses waits as with AUTH: the address counts, not the connection. The twelfth attempt begins the delays, of at least 10 ms
-// between two.
+// Who guesses waits as with AUTH: the address counts, not the connection. The twelfth attempt begins the
+// delays, of at least 10 ms between two.
 func TestPageGuesses(t *testing.T) {
 	t.Parallel()
 	_, c := startPage(t, "--requirepass", "secret")
@@ -292,7 +295,8 @@ func TestPageGuesses(t *testing.T) {
 	}
 }
 
-// Requests name a host of the server: a page of others that makes its name mean this machine reads and writes nothing.
+// Requests name a host of the server: a page of others that makes its name mean this machine reads and writes
+// nothing.
 func TestPageHosts(t *testing.T) {
 	t.Parallel()
 	_, c := startPage(t, "--web-hosts", "Db.example.org")
@@ -477,8 +481,8 @@ func TestPageReadOnly(t *testing.T) {
 	if a := c.do("GET", "/state", ""); !strings.Contains(a.body, `"readonly":true`) {
 		t.Error(a.body)
 	}
-	for command := range commands.All() { // of all commands with the flag, not one gets through
-		if command.Flags&(commands.Write|commands.MayWrite|commands.Admin|commands.Publishes) != 0 && len(command.Sub) == 0 {
+	for command := range engine.All() { // of all commands with the flag, not one gets through
+		if command.Flags&(engine.Write|engine.MayWrite|engine.Admin|engine.Publishes) != 0 && len(command.Sub) == 0 {
 			if got := c.command(command.Name); !strings.Contains(got, "READONLY") && !strings.Contains(got, "of no use on the page") {
 				t.Errorf("%s: %s", command.Name, got)
 			}
@@ -675,16 +679,17 @@ func TestPageAddrInUse(t *testing.T) {
 	}
 }
 
-// A word that the server refuses before it has read it gets an answer: the page waits for the reply while it sends.
+// A word that the server refuses before it has read it gets an answer: the page waits for the reply while it
+// sends.
 func TestPageWordsTooLong(t *testing.T) {
 	t.Parallel()
 	_, c := startPage(t, "--requirepass", "secret", "--max-value-size", "100000")
 	long := strings.Repeat("x", 200_000)
-	if a := c.post("/login", `{"password":"`+long+`"}`); a.status != http.StatusUnauthorized || !strings.Contains(a.body, "Protocol error") {
+	if a := c.post("/login", `{"password":"`+long+`"}`); a.status != http.StatusUnauthorized || !strings.Contains(a.body, "the password is longer than any that the server takes") {
 		t.Errorf("login: %d %.200s", a.status, a.body)
 	}
 	cookie := cookieOf(c.post("/login", `{"password":"secret"}`))
-	if a := c.post("/command", `["SET","k","`+long+`"]`, "Cookie", cookie); a.status != http.StatusOK || !strings.Contains(a.body, "Protocol error") {
+	if a := c.post("/command", `["SET","k","`+long+`"]`, "Cookie", cookie); a.status != http.StatusOK || !strings.Contains(a.body, "longer than max-value-size") {
 		t.Errorf("SET: %d %.200s", a.status, a.body)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"mayfly/commands"
+	"mayfly/commands/engine"
 )
 
 // pauseSets makes an engine defer SET until the channel is closed.
@@ -55,7 +55,7 @@ func TestPauseAndDisconnect(t *testing.T) {
 	e := newFakeEngine()
 	e.pauseSets()
 	s, c := pausedClient(t, e)
-	s.Disconnect(func(*commands.Session) bool { return true })
+	s.Disconnect(func(*engine.Session) bool { return true })
 	c.expectEnd()
 	eventually(t, "the client is gone", func() bool { return s.Info().Connected == 0 })
 	if got, want := e.history(), "PING"; got != want {

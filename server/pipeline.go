@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"mayfly/commands"
+	"mayfly/commands/engine"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 	"mayfly/server/forward"
@@ -23,7 +23,7 @@ type pipeline struct {
 	limit      int  // bytes of replies from which on they should leave
 	committing bool // the keyspace waits for the disk
 
-	until time.Duration // of the commit under way; see commands.Engine.Deadline
+	until time.Duration // of the commit under way; see engine.Engine.Deadline
 }
 
 var pipelines = sync.Pool{New: func() any { return &pipeline{limit: fullReplies} }}
@@ -59,7 +59,7 @@ var (
 //   - errFull: the replies should leave.
 //   - errQuit, errStopping, errKilled, errHTTP: the connection ends after the replies.
 //   - errAttack: the connection ends at once.
-func (p *pipeline) execute(c *conn, args []string) (pending *commands.Outcome, err error) {
+func (p *pipeline) execute(c *conn, args []string) (pending *engine.Outcome, err error) {
 	if c.executed == 0 && resp.IsHTTPRequest(args) {
 		p.addText(resp.HTTPAnswer)
 		return nil, errHTTP
@@ -74,12 +74,12 @@ func (p *pipeline) execute(c *conn, args []string) (pending *commands.Outcome, e
 	out := c.server.engine.Execute(c.session, args)
 	switch {
 	case out.Deferred:
-		return &commands.Outcome{Resume: out.Resume, Relay: out.Relay}, errDeferred
+		return &engine.Outcome{Resume: out.Resume, Relay: out.Relay}, errDeferred
 	case out.Forward != nil:
-		return &commands.Outcome{Forward: out.Forward}, errForward
+		return &engine.Outcome{Forward: out.Forward}, errForward
 	case resp.Exceeds(&out.Reply, largeReply):
 		c.executed++
-		return &commands.Outcome{Reply: out.Reply, LSN: out.LSN, Changed: out.Changed, Close: out.Close, Waited: out.Waited}, errLarge
+		return &engine.Outcome{Reply: out.Reply, LSN: out.LSN, Changed: out.Changed, Close: out.Close, Waited: out.Waited}, errLarge
 	}
 	c.executed++
 	p.waited = max(p.waited, out.Waited)
@@ -103,11 +103,12 @@ func (p *pipeline) after(c *conn, quit bool) error {
 	return nil
 }
 
-// longBlock is when a commit counts as a wait of the commands that come meanwhile, and for how long after its end commands
-// are taken for such: a client that connects meanwhile introduces itself first.
+// longBlock is when a commit counts as a wait of the commands that come meanwhile, and for how long after its
+// end commands are taken for such: a client that connects meanwhile introduces itself first.
 const longBlock = 100 * time.Millisecond
 
-// A commitWait remembers the last commit of the cluster that took long. What is read soon after it has waited as long.
+// A commitWait remembers the last commit of the cluster that took long. What is read soon after it has waited
+// as long.
 type commitWait struct {
 	took  time.Duration // 0: there was none
 	ended time.Duration // as clock.Monotonic says

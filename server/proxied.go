@@ -5,16 +5,16 @@ import (
 	"net"
 	"time"
 
-	"mayfly/commands"
+	"mayfly/commands/engine"
 	"mayfly/expiry/clock"
 	"mayfly/server/forward"
 )
 
-// This file has both ends of cluster-proxy: what a follower does with a command that the leader runs, and the session that the
-// leader runs for the client.
+// This file has both ends of cluster-proxy: what a follower does with a command that the leader runs, and the
+// session that the leader runs for the client.
 
 // forward has the leader run a command. The replies come with the next flush at the latest.
-func (c *conn) forward(f *commands.Forward) error {
+func (c *conn) forward(f *engine.Forward) error {
 	if c.proxy == nil {
 		c.proxy = forward.New(forward.Options{
 			Leaders: c.server.engine.Leaders(c.session), Send: c.send, Gone: c.goneAway,
@@ -61,8 +61,8 @@ func (c *conn) goneAway() error {
 	return nil
 }
 
-// ServeClient runs a session for a client that is connected to another node, until the connection to that node ends. It returns
-// at once.
+// ServeClient runs a session for a client that is connected to another node, until the connection to that
+// node ends. It returns at once.
 func (s *Server) ServeClient(nc net.Conn, addr, laddr string) {
 	var c *conn
 	if s.started.Load() {

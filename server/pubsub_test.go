@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"mayfly/commands"
+	"mayfly/commands/engine"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 	"mayfly/server/config"
@@ -27,13 +27,13 @@ import (
 func realServer(t testing.TB, options ...string) (s *Server, address string) {
 	t.Helper()
 	s = newTestServer(t, options...)
-	return s, s.run(t, engine{realEngine(t, s)}, nil)
+	return s, s.run(t, runningEngine{realEngine(t, s)}, nil)
 }
 
 // realEngine returns an engine with a keyspace of its own, for a server.
-func realEngine(t testing.TB, s *Server) *commands.Engine {
+func realEngine(t testing.TB, s *Server) *engine.Engine {
 	t.Helper()
-	e := &commands.Engine{Host: s, Log: zerolog.Nop()}
+	e := &engine.Engine{Host: s, Log: zerolog.Nop()}
 	ks, err := keyspace.Open(keyspace.Options{Dir: s.Settings().Dir, Partitions: 4, OnDeath: e.Broker.OnDeath, DeathsHeard: e.Broker.DeathsHeard, OnLogged: e.OnLogged})
 	if err != nil {
 		t.Fatal(err)
@@ -144,8 +144,8 @@ func TestConversations(t *testing.T) {
 	}
 }
 
-// A thousand subscribers when drilled, of both protocols, on channels and patterns, get every message in the order of publication.
-// Nothing is left of them when they are gone.
+// A thousand subscribers when drilled, of both protocols, on channels and patterns, get every message in the
+// order of publication. Nothing is left of them when they are gone.
 func TestThousandSubscribers(t *testing.T) {
 	subscribers, messages := drill.Pick(50, 200, 1000), drill.Pick(10, 20, 50)
 	before := runtime.NumGoroutine()
@@ -206,8 +206,8 @@ func TestThousandSubscribers(t *testing.T) {
 	eventually(t, "their goroutines are gone", func() bool { return runtime.NumGoroutine() < before+50 })
 }
 
-// A subscriber that does not read is disconnected at the hard limit. Neither the publisher nor other subscribers
-// notice.
+// A subscriber that does not read is disconnected at the hard limit. Neither the publisher nor other
+// subscribers notice.
 func TestSlowSubscriber(t *testing.T) {
 	t.Parallel()
 	s, address := realServer(t, "--client-output-buffer-limit", "pubsub", "1mb", "0", "0")
@@ -262,7 +262,7 @@ func TestSoftLimit(t *testing.T) {
 		return o.softOver != nil
 	}
 	text := strings.Repeat("x", 1<<20)
-	message := &commands.Message{Reply: commands.Bulk(text)}
+	message := &engine.Message{Reply: engine.Bulk(text)}
 	const messages = 20 // more than the system's buffers take
 	deliver := func() {
 		for range messages {
@@ -362,7 +362,7 @@ func TestSubscriberThatDoesNotReadReplies(t *testing.T) {
 
 // pacedEngine commits when the test says so.
 type pacedEngine struct {
-	engine
+	runningEngine
 	waits  func()
 	commit chan error
 }
@@ -377,8 +377,8 @@ func (e pacedEngine) Wait(t keyspace.LSN, _ time.Duration) error {
 	return <-e.commit
 }
 
-// A message about an uncommitted change waits for the commit and is dropped if that fails. Other messages are sent
-// anyway.
+// A message about an uncommitted change waits for the commit and is dropped if that fails. Other messages are
+// sent anyway.
 func TestMessagesWaitForCommit(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -392,7 +392,7 @@ func TestMessagesWaitForCommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	commit := make(chan error)
-	e := engine{commands.NewEngine(ks, s, zerolog.Nop())}
+	e := runningEngine{engine.NewEngine(ks, s, zerolog.Nop())}
 	t.Cleanup(func() {
 		if err := ks.Close(); err != nil {
 			t.Error(err)
@@ -404,7 +404,7 @@ func TestMessagesWaitForCommit(t *testing.T) {
 	c.expect(">3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n")
 	receiver := s.Sessions()[0].Receiver
 	deliver := func(text string, lsn keyspace.LSN, bound bool) {
-		receiver.Deliver(&commands.Message{Reply: commands.Bulk(text), LSN: lsn, Bound: bound})
+		receiver.Deliver(&engine.Message{Reply: engine.Bulk(text), LSN: lsn, Bound: bound})
 	}
 	sent := s.Info().NetOutput
 	deliver("a", 1, true)

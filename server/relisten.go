@@ -6,16 +6,15 @@ import (
 	"net"
 	"slices"
 
-	"mayfly/commands"
+	"mayfly/commands/engine"
 	"mayfly/server/config"
-	"mayfly/server/listener"
 )
 
 // CONFIG SET of port, tls-port and bind opens and closes listeners. Connections stay. Errors are in Redis'
 // words; the log has the cause.
 const (
-	errListen = commands.Error("Unable to listen on this port. Check server logs.")
-	errBind   = commands.Error("Failed to bind to specified addresses.")
+	errListen = engine.Error("Unable to listen on this port. Check server logs.")
+	errBind   = engine.Error("Failed to bind to specified addresses.")
 )
 
 // followListeners makes CONFIG SET of these options take effect.
@@ -27,7 +26,7 @@ func (s *Server) followListeners() {
 		if changed.TLSPort != 0 && s.tls.Load() == nil {
 			secret, err := tlsConfig(changed)
 			if err != nil {
-				return commands.Error("Unable to update TLS configuration: " + err.Error())
+				return engine.Error("Unable to update TLS configuration: " + err.Error())
 			}
 			s.tls.Store(secret)
 		}
@@ -36,17 +35,17 @@ func (s *Server) followListeners() {
 	s.OnChange("bind", s.changeBind)
 }
 
-// changePort listens on another port, 0 for none, with or without TLS. It sets one that is auto. After an error nothing has
-// changed.
+// changePort listens on another port, 0 for none, with or without TLS. It sets one that is auto. After an
+// error nothing has changed.
 func (s *Server) changePort(changed *config.Settings, port *int, secure bool) error {
 	var fresh []net.Listener
 	if *port != 0 {
 		var err error
-		if fresh, err = listener.TCP(changed.Bind, *port, changed.TCPBacklog); err != nil {
+		if fresh, err = listenTCP(changed.Bind, *port, changed.TCPBacklog); err != nil {
 			s.log.Warn().Err(err).Msg("CONFIG SET cannot change the port")
 			return errListen
 		}
-		*port = listener.Port(fresh)
+		*port = portOf(fresh)
 	}
 	s.listenMu.Lock()
 	defer s.listenMu.Unlock()
@@ -83,7 +82,7 @@ func (s *Server) listenAllLocked(bind []string, ports *config.Settings) error {
 		if port.number == 0 {
 			continue
 		}
-		fresh, err := listener.TCP(bind, port.number, ports.TCPBacklog)
+		fresh, err := listenTCP(bind, port.number, ports.TCPBacklog)
 		if err != nil {
 			return err
 		}
@@ -105,7 +104,7 @@ func (s *Server) closeTCPLocked(secure bool) {
 // acceptAllLocked begins to accept connections, unless the server stops.
 func (s *Server) acceptAllLocked(fresh []net.Listener, secure bool) {
 	if s.stopping.Load() {
-		listener.Close(fresh)
+		closeListeners(fresh)
 		return
 	}
 	var secret *tls.Config
@@ -122,5 +121,5 @@ func (s *Server) acceptAllLocked(fresh []net.Listener, secure bool) {
 func (s *Server) closeListeners() {
 	s.listenMu.Lock()
 	defer s.listenMu.Unlock()
-	listener.Close(slices.Collect(maps.Keys(s.listeners)))
+	closeListeners(slices.Collect(maps.Keys(s.listeners)))
 }

@@ -8,14 +8,14 @@ import (
 	"strings"
 	"testing"
 
-	"mayfly/commands"
+	"mayfly/commands/engine"
 
 	"github.com/rs/zerolog"
 )
 
-// listening makes a server that listens on a host of its own, and a client on its port. Tests that close a listener
-// are not parallel: a process that another test starts inherits the listener, which stays open until the process runs
-// its own program.
+// listening makes a server that listens on a host of its own, and a client on its port. Tests that close a
+// listener are not parallel: a process that another test starts inherits the listener, which stays open until
+// the process runs its own program.
 func listening(t *testing.T, options ...string) (s *Server, host string, c *client) {
 	t.Helper()
 	host = ownHost(t)
@@ -132,9 +132,9 @@ func TestConfigSetAnswersAsRedis(t *testing.T) {
 	redis := startRedis(t)
 	s := newTestServer(t)
 	e := newFakeEngine()
-	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
-		"CONFIG": func(_ *commands.Session, args []string) commands.Reply {
-			return commands.Fail(s.set(strings.Clone(args[2]), strings.Clone(args[3])))
+	e.commands = map[string]func(*engine.Session, []string) engine.Reply{
+		"CONFIG": func(_ *engine.Session, args []string) engine.Reply {
+			return engine.Fail(s.set(strings.Clone(args[2]), strings.Clone(args[3])))
 		},
 	}
 	s.log = zerolog.Nop()

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"testing"
 
-	"mayfly/commands"
+	"mayfly/commands/engine"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -14,15 +14,15 @@ import (
 func TestRenderForGoRedis(t *testing.T) {
 	t.Parallel()
 	e := newFakeEngine()
-	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
-		"HELLO": func(s *commands.Session, args []string) commands.Reply {
+	e.commands = map[string]func(*engine.Session, []string) engine.Reply{
+		"HELLO": func(s *engine.Session, args []string) engine.Reply {
 			s.Proto, _ = strconv.Atoi(args[1])
-			return commands.Map(commands.Bulk("proto"), commands.Integer(int64(s.Proto)))
+			return engine.Map(engine.Bulk("proto"), engine.Integer(int64(s.Proto)))
 		},
-		"KINDS": func(*commands.Session, []string) commands.Reply {
-			return commands.Array(commands.OK, commands.Integer(1), commands.Null, commands.Double(1.5),
-				commands.Reply{Kind: commands.KindBool, Int: 1}, commands.Set(commands.Bulk("a")),
-				commands.Map(commands.Bulk("k"), commands.Bulk("v")), commands.Verbatim("text"))
+		"KINDS": func(*engine.Session, []string) engine.Reply {
+			return engine.Array(engine.OK, engine.Integer(1), engine.Null, engine.Double(1.5),
+				engine.Reply{Kind: engine.KindBool, Int: 1}, engine.Set(engine.Bulk("a")),
+				engine.Map(engine.Bulk("k"), engine.Bulk("v")), engine.Verbatim("text"))
 		},
 	}
 	address := newTestServer(t).run(t, e, nil)

@@ -3,7 +3,7 @@ package server
 import (
 	"time"
 
-	"mayfly/commands"
+	"mayfly/commands/engine"
 	"mayfly/keyspace"
 	"mayfly/server/resp"
 )
@@ -35,8 +35,9 @@ type mark struct {
 
 func (r *replies) reset() { r.out, r.marks, r.lsn, r.waited = r.out[:0], r.marks[:0], 0, 0 }
 
-// add renders a reply that must not leave before lsn is committed. changed says that the command has changed something.
-func (r *replies) add(proto int, reply *commands.Reply, lsn keyspace.LSN, changed bool) {
+// add renders a reply that must not leave before lsn is committed. changed says that the command has changed
+// something.
+func (r *replies) add(proto int, reply *engine.Reply, lsn keyspace.LSN, changed bool) {
 	r.out = resp.AppendReply(r.out, proto, reply)
 	r.marks = append(r.marks, mark{len(r.out), lsn, changed})
 	r.lsn = max(r.lsn, lsn)
@@ -49,8 +50,8 @@ func (r *replies) addText(text string) {
 }
 
 // commit waits until all replies may leave. Replies that report or reveal what cannot be committed become
-// errors, because a crash could take that back. written waits for the reply of a command that has changed something: it may
-// succeed when wait fails, because another node of the cluster leads by now.
+// errors, because a crash could take that back. written waits for the reply of a command that has changed
+// something: it may succeed when wait fails, because another node of the cluster leads by now.
 func (r *replies) commit(wait, written func(keyspace.LSN) error) {
 	if r.lsn == 0 || wait(r.lsn) == nil {
 		return
@@ -67,7 +68,7 @@ func (r *replies) commit(wait, written func(keyspace.LSN) error) {
 		if v.allows(m.lsn) || len(reply) == 0 {
 			out = append(out, reply...)
 		} else {
-			out = resp.AppendError(out, commands.CommitFailure(v.cause, m.changed).Error())
+			out = resp.AppendError(out, engine.CommitFailure(v.cause, m.changed).Error())
 		}
 		r.marks[i].end = len(out)
 	}

@@ -15,17 +15,16 @@ import (
 	"syscall"
 	"time"
 
-	"mayfly/commands"
+	_ "mayfly/commands" // fills the table of commands
+	"mayfly/commands/engine"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 	"mayfly/server/config"
 	"mayfly/server/descriptor"
 	"mayfly/server/forward"
 	"mayfly/server/heap"
-	"mayfly/server/listener"
 	"mayfly/server/metrics"
 	"mayfly/server/resp"
-	"mayfly/server/turns"
 	"mayfly/server/web"
 
 	"github.com/rs/zerolog"
@@ -63,30 +62,30 @@ type timeouts struct {
 
 var defaultTimeouts = timeouts{handshake: 10 * time.Second, stall: time.Minute, write: time.Minute, long: 10 * time.Millisecond, paused: time.Second}
 
-// An executor executes commands: a commands.Engine and its keyspace, or a fake of the tests. The server
+// An executor executes commands: a engine.Engine and its keyspace, or a fake of the tests. The server
 // enters it once for a command and once for the commit of a turn.
 type executor interface {
-	Execute(s *commands.Session, args []string) commands.Outcome
+	Execute(s *engine.Session, args []string) engine.Outcome
 	Wait(lsn keyspace.LSN, until time.Duration) error        // for goroutines
 	WaitWritten(lsn keyspace.LSN, until time.Duration) error // for the reply to a command that has changed something
-	CommitNow(lsn keyspace.LSN, until time.Duration) error   // for loops; commands.ErrCommitting: it takes long
+	CommitNow(lsn keyspace.LSN, until time.Duration) error   // for loops; engine.ErrCommitting: it takes long
 	Deadline(waited time.Duration) time.Duration             // until when to wait for commands that have waited before
-	Leaders(s *commands.Session) forward.Leaders             // for a client whose commands the leader runs
-	CloseSession(s *commands.Session)
+	Leaders(s *engine.Session) forward.Leaders               // for a client whose commands the leader runs
+	CloseSession(s *engine.Session)
 	Now() int64
 
 	// For loops, which prefetch what the next commands look up.
 	WorthPrefetching() bool
-	Prefetch(a *commands.Lookahead)
+	Prefetch(a *engine.Lookahead)
 }
 
-// engine is the executor of a running server.
-type engine struct{ *commands.Engine }
+// runningEngine is the executor of a running server.
+type runningEngine struct{ *engine.Engine }
 
-func (e engine) Leaders(s *commands.Session) forward.Leaders { return e.Engine.Leaders(s) }
+func (e runningEngine) Leaders(s *engine.Session) forward.Leaders { return e.Engine.Leaders(s) }
 
 // Server accepts connections and serves them in loops and in goroutines of their own. It is the
-// [commands.Host] of its engine. Safe for concurrent use.
+// [engine.Host] of its engine. Safe for concurrent use.
 type Server struct {
 	*config.Config
 
@@ -98,29 +97,13 @@ type Server struct {
 
 	authTimeout atomic.Int64 // ns; the option auth-timeout
 
-	clients commands.ClientMemoryLimit
-
-	listenMu  sync.Mutex                   // protects listeners once connections are accepted
-	listeners map[net.Listener]*tls.Config // nil for plain connections
-	tls       atomic.Pointer[tls.Config]   // of TLS connections that begin now
-	metrics   *metrics.Server              // nil: not wanted
-	web       *web.Server                  // the page; nil: not wanted
-	acceptors sync.WaitGroup
-	stopping  atomic.Bool
-	stop      chan struct{} // closed when the server stops
-	started   atomic.Bool
-	loops     []*loop // none: every connection has a goroutine of its own
-
-	shutdownAsked chan struct{} // closed when a client has requested the end of the process
-	askShutdown   func()        // closes it, once
-
-	turns           *turns.Queue // for commands that compute for long
-	traffic         traffic
-	paused          atomic.Int64 // connections that wait because of CLIENT PAUSE
-	total           atomic.Int64 // connections served since the start
-	rejected        atomic.Int64 // connections refused
-	slowSubscribers atomic.Int64 // subscribers disconnected because they did not keep up
-	warnings        warnings
+	places
+	ending
+	clients engine.ClientMemoryLimit
+	loops   []*loop    // none: every connection has a goroutine of its own
+	turns   *turnQueue // for commands that compute for long
+	connectionCounts
+	warnings warnings
 
 	serving sync.WaitGroup
 	mu      sync.Mutex // protects what follows
@@ -129,17 +112,43 @@ type Server struct {
 	waiting waitingClients
 }
 
+// places are where a server listens.
+type places struct {
+	listenMu  sync.Mutex                   // protects listeners once connections are accepted
+	listeners map[net.Listener]*tls.Config // nil for plain connections
+	tls       atomic.Pointer[tls.Config]   // of TLS connections that begin now
+	metrics   *metrics.Server              // nil: not wanted
+	web       *web.Server                  // the page; nil: not wanted
+	acceptors sync.WaitGroup
+}
+
+// ending is how a server ends.
+type ending struct {
+	started  atomic.Bool
+	stopping atomic.Bool
+	stop     chan struct{} // closed when the server stops
+
+	shutdownAsked chan struct{} // closed when a client has requested the end of the process
+	askShutdown   func()        // closes it, once
+}
+
+type connectionCounts struct {
+	traffic         traffic
+	paused          atomic.Int64 // connections that wait because of CLIENT PAUSE
+	total           atomic.Int64 // connections served since the start
+	rejected        atomic.Int64 // connections refused
+	slowSubscribers atomic.Int64 // subscribers disconnected because they did not keep up
+}
+
 // New makes a server that does not listen yet.
 func New(options *config.Config, log zerolog.Logger) *Server {
 	s := &Server{
 		Config:   options,
 		log:      log,
 		timeouts: defaultTimeouts,
-		stop:     make(chan struct{}),
+		ending:   ending{stop: make(chan struct{}), shutdownAsked: make(chan struct{})},
 		conns:    make(map[*conn]struct{}),
-		turns:    turns.NewQueue(max(runtime.GOMAXPROCS(0)-1, 1)),
-
-		shutdownAsked: make(chan struct{}),
+		turns:    newTurnQueue(max(runtime.GOMAXPROCS(0)-1, 1)),
 	}
 	s.askShutdown = sync.OnceFunc(func() { close(s.shutdownAsked) })
 	s.warnings.attack.Every = time.Minute // as in Redis
@@ -157,17 +166,17 @@ func (s *Server) Listen() (err error) {
 	s.Listening(portsOf(s.listeners))
 	if settings.MetricsAddr != "" {
 		if s.metrics, err = metrics.Listen(metricsOptions(settings), s.log); err != nil {
-			listener.Close(slices.Collect(maps.Keys(s.listeners)))
-			return fmt.Errorf("cannot listen on metrics-addr %s: %w", settings.MetricsAddr, listener.Cause(err))
+			closeListeners(slices.Collect(maps.Keys(s.listeners)))
+			return fmt.Errorf("cannot listen on metrics-addr %s: %w", settings.MetricsAddr, listenCause(err))
 		}
 	}
 	if settings.WebAddr != "" {
 		if s.web, err = web.Listen(s.pageOptions(settings), pageBackend{s}, s.log); err != nil {
-			listener.Close(slices.Collect(maps.Keys(s.listeners)))
+			closeListeners(slices.Collect(maps.Keys(s.listeners)))
 			if s.metrics != nil {
 				s.metrics.Close()
 			}
-			return fmt.Errorf("cannot listen on web-addr %s: %w", settings.WebAddr, listener.Cause(err))
+			return fmt.Errorf("cannot listen on web-addr %s: %w", settings.WebAddr, listenCause(err))
 		}
 		s.OnChange("requirepass", func(*config.Settings) error {
 			s.web.EndSessions()
@@ -182,8 +191,8 @@ func metricsOptions(s *config.Settings) metrics.Options {
 }
 
 // Start serves the clients of the listeners with the engine, whose Host the server should be.
-func (s *Server) Start(e *commands.Engine) {
-	s.serve(engine{e}, s.listeners)
+func (s *Server) Start(e *engine.Engine) {
+	s.serve(runningEngine{e}, s.listeners)
 	s.acceptors.Go(func() { s.sample(e) })
 	s.acceptors.Go(func() {
 		<-s.stop
@@ -196,8 +205,8 @@ func (s *Server) Start(e *commands.Engine) {
 }
 
 // sample makes the engine sample its counters until the server stops.
-func (s *Server) sample(e *commands.Engine) {
-	ticker := time.NewTicker(commands.SampleInterval)
+func (s *Server) sample(e *engine.Engine) {
+	ticker := time.NewTicker(engine.SampleInterval)
 	defer ticker.Stop()
 	for {
 		e.Sample(clock.Monotonic())
@@ -232,7 +241,7 @@ func (s *Server) serve(e executor, listeners map[net.Listener]*tls.Config) {
 	}
 	s.OnChange("maxclients", func(changed *config.Settings) error {
 		if most := s.reserveFiles(changed); most < changed.MaxClients {
-			return commands.Error(fmt.Sprintf("The operating system is not able to handle the specified number of clients, try with %d", most)) // as in Redis
+			return engine.Error(fmt.Sprintf("The operating system is not able to handle the specified number of clients, try with %d", most)) // as in Redis
 		}
 		return nil
 	})
@@ -267,8 +276,8 @@ func (s *Server) serve(e executor, listeners map[net.Listener]*tls.Config) {
 	s.started.Store(true)
 }
 
-// reserveFiles raises the limit on open files for the clients of the settings, as far as the system allows. It
-// returns for how many clients it suffices.
+// reserveFiles raises the limit on open files for the clients of the settings, as far as the system allows.
+// It returns for how many clients it suffices.
 func (s *Server) reserveFiles(settings *config.Settings) int {
 	reserved := spareFiles + filesPerPartition*settings.Partitions
 	most := max(descriptor.FileLimit(settings.MaxClients+reserved)-reserved, 1)
@@ -365,7 +374,7 @@ func (s *Server) register(stream net.Conn, o origin) *conn {
 		}
 	}
 	s.lastID++
-	c.session = commands.NewSession(s.lastID, o.remote, o.local, s.engine.Now())
+	c.session = engine.NewSession(s.lastID, o.remote, o.local, s.engine.Now())
 	c.session.Receiver = c
 	c.session.Abandoned = c.abandoned
 	c.session.Yield = c.yield
@@ -470,19 +479,19 @@ func (s *Server) each(f func(*conn)) {
 }
 
 // Sessions returns the sessions that are connected and not about to be disconnected, by ascending ID.
-func (s *Server) Sessions() []*commands.Session {
-	var list []*commands.Session
+func (s *Server) Sessions() []*engine.Session {
+	var list []*engine.Session
 	s.each(func(c *conn) {
 		if !c.killed.Load() {
 			list = append(list, c.session)
 		}
 	})
-	slices.SortFunc(list, func(a, b *commands.Session) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(list, func(a, b *engine.Session) int { return cmp.Compare(a.ID, b.ID) })
 	return list
 }
 
 // Disconnect disconnects the sessions that pick selects, and returns their number.
-func (s *Server) Disconnect(pick func(*commands.Session) bool) int {
+func (s *Server) Disconnect(pick func(*engine.Session) bool) int {
 	killed := 0
 	s.each(func(c *conn) {
 		if !c.killed.Load() && pick(c.session) {
@@ -494,12 +503,12 @@ func (s *Server) Disconnect(pick func(*commands.Session) bool) int {
 }
 
 // Info returns the server's figures.
-func (s *Server) Info() commands.ServerInfo {
+func (s *Server) Info() engine.ServerInfo {
 	settings := s.Settings()
 	s.mu.Lock()
 	connected := len(s.conns)
 	s.mu.Unlock()
-	return commands.ServerInfo{
+	return engine.ServerInfo{
 		Version:          Version,
 		StartedAt:        s.startedAt,
 		TCPPort:          settings.Port,

@@ -32,8 +32,8 @@ func newSocket(nc net.Conn, writeTimeout time.Duration, t *traffic) socket {
 	return socket{Conn: nc, raw: newRawSocket(nc), writeTimeout: writeTimeout, traffic: t}
 }
 
-// fill waits until the client has sent something and reads it into the guard. That takes one system call if it
-// is already there. fill returns the number of bytes. The error is io.EOF if the client sends no more,
+// fill waits until the client has sent something and reads it into the guard. That takes one system call if
+// it is already there. fill returns the number of bytes. The error is io.EOF if the client sends no more,
 // resp.ErrClientMemory if there is no memory to read into.
 func (s *socket) fill(g *resp.Guard) (n int, err error) {
 	if s.raw != nil {
@@ -57,8 +57,8 @@ func (s *socket) readWithin(limit time.Duration) error {
 	return s.SetReadDeadline(clock.Deadline(limit))
 }
 
-// send writes all of p, with one system call if the client keeps up. The error is a timeout if the client does
-// not take a part of p within writeTimeout.
+// send writes all of p, with one system call if the client keeps up. The error is a timeout if the client
+// does not take a part of p within writeTimeout.
 func (s *socket) send(p []byte) error {
 	s.traffic.out.Add(int64(len(p)))
 	if s.raw != nil {

@@ -3,8 +3,6 @@ package server
 import (
 	"net"
 	"testing"
-
-	"mayfly/server/listener"
 )
 
 // A goroutine that shuts a connection down may hold locks that the connection waits for.
@@ -12,7 +10,7 @@ func TestShutDownDoesNotWait(t *testing.T) {
 	t.Parallel()
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	must(t, err)
-	defer listener.Close([]net.Listener{ln})
+	defer closeListeners([]net.Listener{ln})
 	client := dial(t, ln.Addr().String())
 	nc, err := ln.Accept()
 	must(t, err)

@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"mayfly/commands"
+	"mayfly/commands/engine"
 	"mayfly/keyspace"
 	"mayfly/server"
 	"mayfly/server/config"
@@ -24,8 +24,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// TestStress lets many clients do everything at once and checks what must hold between them. Run with -race it looks for
-// data races in the whole server.
+// TestStress lets many clients do everything at once and checks what must hold between them. Run with -race
+// it looks for data races in the whole server.
 func TestStress(t *testing.T) {
 	t.Parallel()
 	seed := drill.Seed(t)
@@ -70,7 +70,7 @@ func startReal(t *testing.T, dir string) (address string, stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv.Start(commands.NewEngine(ks, srv, zerolog.Nop()))
+	srv.Start(engine.NewEngine(ks, srv, zerolog.Nop()))
 	return strings.TrimPrefix(srv.Addresses()[0], "tcp "), func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), drill.Patience)
 		defer cancel()

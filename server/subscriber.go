@@ -1,12 +1,12 @@
 package server
 
-import "mayfly/commands"
+import "mayfly/commands/engine"
 
 // The connection is the receiver of its session. While the client receives messages, replies go through an
 // outbox one by one, so each has its place among the messages.
 
 // Hold keeps messages back until the reply of the running command has its place: see
-// [commands.Receiver]. The first call makes the outbox.
+// [engine.Receiver]. The first call makes the outbox.
 func (c *conn) Hold() {
 	if c.outbox == nil {
 		c.outbox = newOutbox(c)
@@ -15,7 +15,10 @@ func (c *conn) Hold() {
 }
 
 // Deliver takes a message to the client.
-func (c *conn) Deliver(m *commands.Message) { c.outbox.deliver(m) }
+func (c *conn) Deliver(m *engine.Message) { c.outbox.deliver(m) }
+
+// Full reports whether half of the messages wait that may: see [engine.Receiver].
+func (c *conn) Full() bool { return c.outbox.full() }
 
 // interleave gives the latest reply its place among the messages.
 func (c *conn) interleave() error {

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"os"
 
-	"mayfly/commands"
+	"mayfly/commands/engine"
 	"mayfly/server/config"
 )
 
@@ -18,8 +18,8 @@ var clientAuth = map[string]tls.ClientAuthType{
 	"no":       tls.NoClientCert,
 }
 
-// followTLS makes CONFIG SET of the options of TLS take effect on new connections, if there is a port for them.
-// Setting the name of a certificate's file again renews the certificate.
+// followTLS makes CONFIG SET of the options of TLS take effect on new connections, if there is a port for
+// them. Setting the name of a certificate's file again renews the certificate.
 func (s *Server) followTLS() {
 	renew := func(changed *config.Settings) error {
 		if s.tls.Load() == nil {
@@ -27,7 +27,7 @@ func (s *Server) followTLS() {
 		}
 		renewed, err := tlsConfig(changed)
 		if err != nil {
-			return commands.Error("Unable to update TLS configuration: " + err.Error()) // as in Redis
+			return engine.Error("Unable to update TLS configuration: " + err.Error()) // as in Redis
 		}
 		s.tls.Store(renewed)
 		return nil

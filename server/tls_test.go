@@ -131,7 +131,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// serverName is the name in the server's certificate for a client that connects now; "" if the client is refused.
+// serverName is the name in the server's certificate for a client that connects now; "" if the client is
+// refused.
 func serverName(t *testing.T, address string, config *tls.Config) string {
 	t.Helper()
 	c := dialTLS(t, address, config)
@@ -207,7 +208,7 @@ func TestTLSOptions(t *testing.T) {
 		{cert, key, a.file("junk"), "optional", "tls-ca-cert-file " + a.file("junk") + " holds no certificate"},
 		{cert, key, "", "no", ""},
 	} {
-		settings := &config.Settings{TLSCertFile: c.cert, TLSKeyFile: c.key, TLSCACertFile: c.ca, TLSAuthClients: c.auth}
+		settings := &config.Settings{TLS: config.TLS{TLSCertFile: c.cert, TLSKeyFile: c.key, TLSCACertFile: c.ca, TLSAuthClients: c.auth}}
 		_, err := tlsConfig(settings)
 		switch {
 		case c.want == "" && err != nil:

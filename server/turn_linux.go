@@ -5,7 +5,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"mayfly/commands"
+	"mayfly/commands/engine"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 	"mayfly/server/descriptor"
@@ -19,7 +19,7 @@ type turn struct {
 	ready []readyConn
 	queue []resp.Command // of the ready connections, one after the other
 	more  []resp.Command // of the connection that is served, after those in the queue
-	ahead commands.Lookahead
+	ahead engine.Lookahead
 
 	pipe  pipeline
 	spans []replySpan
@@ -182,7 +182,7 @@ func (l *loop) worthPrefetching(list []resp.Command) bool {
 func (l *loop) addPrefetch(c *conn, list []resp.Command) {
 	for i := range list {
 		args := list[i].Args
-		l.ahead.Add(c.session, args[:min(len(args), commands.LookaheadArgs)])
+		l.ahead.Add(c.session, args[:min(len(args), engine.LookaheadArgs)])
 	}
 }
 
@@ -191,7 +191,7 @@ func (l *loop) addPrefetch(c *conn, list []resp.Command) {
 func (l *loop) prefetch() {
 	defer func() {
 		if p := recover(); p != nil {
-			l.ahead = commands.Lookahead{}
+			l.ahead = engine.Lookahead{}
 			l.server.log.Error().Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("prefetching failed inside")
 		}
 	}()
@@ -354,8 +354,8 @@ func (l *loop) flush() {
 	l.pipe.reset()
 }
 
-// commit waits until the replies of the turn may leave. It returns false if the commit of a cluster fails, or takes long and
-// goes on. What is served next has waited as long.
+// commit waits until the replies of the turn may leave. It returns false if the commit of a cluster fails, or
+// takes long and goes on. What is served next has waited as long.
 func (l *loop) commit() bool {
 	if l.pipe.lsn == 0 {
 		return true
@@ -371,8 +371,8 @@ func (l *loop) commit() bool {
 	return err == nil
 }
 
-// park lets connections with replies that are not committed go on in goroutines of their own, which wait for the outcome. The
-// other replies leave.
+// park lets connections with replies that are not committed go on in goroutines of their own, which wait for
+// the outcome. The other replies leave.
 func (l *loop) park() {
 	for len(l.spans) > 0 {
 		c, own := l.spans[len(l.spans)-1].c, newPipeline()

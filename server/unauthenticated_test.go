@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"mayfly/commands"
+	"mayfly/commands/engine"
 	"mayfly/server/config"
 )
 
@@ -56,10 +56,10 @@ func TestAuthTimeoutChanges(t *testing.T) {
 	t.Parallel()
 	s := gatedServer(t, 0)
 	e := newFakeEngine()
-	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
-		"RESET": func(s *commands.Session, _ []string) commands.Reply {
+	e.commands = map[string]func(*engine.Session, []string) engine.Reply{
+		"RESET": func(s *engine.Session, _ []string) engine.Reply {
 			s.Authenticated.Store(false)
-			return commands.Status("RESET")
+			return engine.Status("RESET")
 		},
 	}
 	address := s.run(t, e, nil)
@@ -71,7 +71,8 @@ func TestAuthTimeoutChanges(t *testing.T) {
 	back.expectEnd()
 }
 
-// Without a password there is nothing to wait for. That is so for clients that connected before there was one, too.
+// Without a password there is nothing to wait for. That is so for clients that connected before there was
+// one, too.
 func TestAuthTimeoutNeedsPassword(t *testing.T) {
 	t.Parallel()
 	s := gatedServer(t, time.Millisecond)
@@ -86,7 +87,8 @@ func TestAuthTimeoutNeedsPassword(t *testing.T) {
 	early.expect("+PONG\r\n")
 }
 
-// Clients without password do not keep out others: the oldest of them makes room. Those with the password stay.
+// Clients without password do not keep out others: the oldest of them makes room. Those with the password
+// stay.
 func TestUnauthenticatedMakeRoom(t *testing.T) {
 	t.Parallel()
 	const places = 20

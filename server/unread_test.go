@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"mayfly/commands"
+	"mayfly/commands/engine"
 	"mayfly/keyspace"
 
 	"github.com/rs/zerolog"
@@ -23,7 +23,7 @@ func TestClientListShowsOthers(t *testing.T) {
 			host := ownHost(t)
 			s := newTestServer(t, "--io-threads", threads, "--port", strconv.Itoa(port), "--bind", host)
 			must(t, s.Listen())
-			e := &commands.Engine{Host: s, Log: zerolog.Nop()}
+			e := &engine.Engine{Host: s, Log: zerolog.Nop()}
 			ks, err := keyspace.Open(keyspace.Options{Dir: s.Settings().Dir, Partitions: 1})
 			must(t, err)
 			t.Cleanup(func() { must(t, ks.Close()) })

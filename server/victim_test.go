@@ -15,14 +15,14 @@ import (
 	"testing"
 	"time"
 
-	"mayfly/commands"
+	"mayfly/commands/engine"
 
 	"github.com/tidwall/redcon"
 )
 
-// Hazards are shown on servers in processes of their own, which may die of them. The unguarded one is redcon.Serve with
-// a simple handler. The guarded one is ours with a fake engine. Both know PING, SET, and BIG, whose reply
-// is a megabyte.
+// Hazards are shown on servers in processes of their own, which may die of them. The unguarded one is
+// redcon.Serve with a simple handler. The guarded one is ours with a fake engine. Both know PING, SET, and
+// BIG, whose reply is a megabyte.
 const (
 	unguarded = "unguarded"
 	guarded   = "guarded"
@@ -86,9 +86,9 @@ func TestVictim(t *testing.T) {
 		t.Fatal(redcon.Serve(ln, naiveHandler, nil, nil))
 	}
 	e := newFakeEngine()
-	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
-		"BIG":   func(*commands.Session, []string) commands.Reply { return commands.Bulk(megabyte) },
-		"PANIC": func(*commands.Session, []string) commands.Reply { panic("on purpose") },
+	e.commands = map[string]func(*engine.Session, []string) engine.Reply{
+		"BIG":   func(*engine.Session, []string) engine.Reply { return engine.Bulk(megabyte) },
+		"PANIC": func(*engine.Session, []string) engine.Reply { panic("on purpose") },
 	}
 	newTestServer(t).serve(e, map[net.Listener]*tls.Config{ln: config})
 	select {} // until it is killed

@@ -4,16 +4,16 @@ import (
 	"errors"
 	"fmt"
 
-	"mayfly/commands"
+	"mayfly/commands/engine"
 	"mayfly/server/resp"
 
 	"github.com/rs/zerolog"
 )
 
-// warnings limit what the log says about clients: each kind once a second at most by default, with the number of
-// those left out.
+// warnings limit what the log says about clients: each kind once a second at most by default, with the number
+// of those left out.
 type warnings struct {
-	accept, attack, http, violation, size, handshake, denied, full, memory, evicted, unauthenticated, room commands.LogLimiter
+	accept, attack, http, violation, size, handshake, denied, full, memory, evicted, unauthenticated, room engine.LogLimiter
 }
 
 // warnClose logs why a connection has ended, if it is worth a warning.
@@ -26,7 +26,7 @@ func (s *Server) warnClose(c *conn, err error) {
 			"possible attack: a client sent POST or Host: as a command, as a web page does that makes a browser connect; connection closed")
 	case err == errHTTP:
 		s.warn(&s.warnings.http, c.session.Addr, nil,
-			"a client sent a request in HTTP, as a browser, curl or a health check does, and was disconnected: this port speaks the Redis protocol; metrics-addr serves HTTP")
+			"a client sent a request in HTTP, as a browser, curl or a health check does, and was disconnected: this port speaks the Redis protocol; web-addr and metrics-addr serve HTTP")
 	case err == resp.ErrBulkLength, err == resp.ErrCommandLength:
 		s.warn(&s.warnings.size, c.session.Addr, err,
 			fmt.Sprintf("a client was disconnected because it sent a value or command that is too large, or framed wrongly: values are legal up to %d bytes (max-value-size), commands up to client-query-buffer-limit", s.MaxValueSize()))
@@ -47,7 +47,7 @@ func (s *Server) warnClose(c *conn, err error) {
 type handshakeError struct{ error }
 
 // warn logs a warning about the client at addr, unless there are too many of its kind.
-func (s *Server) warn(limit *commands.LogLimiter, addr string, err error, text string) {
+func (s *Server) warn(limit *engine.LogLimiter, addr string, err error, text string) {
 	if line := s.limited(limit, zerolog.WarnLevel); line != nil {
 		line = line.Str("addr", addr)
 		if err != nil {
@@ -58,7 +58,7 @@ func (s *Server) warn(limit *commands.LogLimiter, addr string, err error, text s
 }
 
 // limited begins a line of the log; nil if there are too many of its kind.
-func (s *Server) limited(limit *commands.LogLimiter, level zerolog.Level) *zerolog.Event {
+func (s *Server) limited(limit *engine.LogLimiter, level zerolog.Level) *zerolog.Event {
 	ok, skipped := limit.Allow()
 	if !ok {
 		return nil

@@ -26,8 +26,8 @@ func Advise(err error, dir string) error {
 	return err
 }
 
-// OpenToOthers says in one line what to do about a data folder that other users of the machine may list or change;
-// empty if they may not.
+// OpenToOthers says in one line what to do about a data folder that other users of the machine may list or
+// change; empty if they may not.
 func OpenToOthers(dir string) string {
 	fi, err := os.Stat(dir)
 	if err != nil || runtime.GOOS == "windows" || fi.Mode().Perm()&0o077 == 0 {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -275,7 +276,8 @@ func TestForeignDatabase(t *testing.T) {
 			t.Errorf("%s%s: not in\n%s", line, tt[1], report)
 		}
 	}
-	if !strings.Contains(report, "key orders/far: a TTL of 6307200000 seconds: legal are at most 2147483647") {
+	// Its end is a moment, and some seconds may have passed since.
+	if !regexp.MustCompile(`key orders/far: a TTL of (6307200000|63071999\d\d) seconds: legal are at most 2147483647`).MatchString(report) {
 		t.Error(report)
 	}
 	if !bytes.Equal(h.read("foreign.db"), file) {
@@ -421,7 +423,7 @@ func TestDamagedDatabase(t *testing.T) {
 	})
 	h.run(exitOK, "", "export", h.path("data"), "--format", "buntdb", "--out", h.path("all.db"))
 	whole := h.read("all.db")
-	for cut := 1; cut < len(whole); cut += drill.Pick(7, 1, 1) {
+	for cut := 1; cut < len(whole); cut += drill.Pick(7, 3, 1) {
 		if err := os.WriteFile(h.path("cut.db"), whole[:cut], 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -480,7 +482,7 @@ func TestScanAdmitsOnlyWhatLoads(t *testing.T) {
 	random := drill.Rand(t)
 	interesting := []byte("*$0123456789\r\n\x00setdlxaf-SETD")
 	admitted := 0
-	for range drill.Pick(5_000, 20_000, 2_000_000) {
+	for range drill.Pick(5_000, 8_000, 2_000_000) {
 		b := bytes.Clone(whole)
 		for range 1 + random.IntN(3) {
 			switch at := random.IntN(len(b)); random.IntN(4) {

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strings"
@@ -44,7 +45,8 @@ func isAddress(s string) bool {
 // dialTimeout is the longest time to connect to a server.
 const dialTimeout = 5 * time.Second
 
-// client is one connection to a server: SELECT holds for what follows. Replies are those of RESP2, with strings.
+// client is one connection to a server: SELECT holds for what follows. Replies are those of RESP2, with
+// strings.
 type client struct {
 	conn    redis.Conn
 	address string
@@ -91,14 +93,32 @@ func (o *serverOptions) dial(network, address, user, password string) (*client, 
 	}
 	conn, err := redis.Dial(network, address, options...)
 	if err != nil {
-		return nil, fmt.Errorf("server %s: %w", address, err)
+		return nil, fmt.Errorf("server %s: %w%s", address, err, o.advice(err))
 	}
 	c := &client{conn: conn, address: address}
 	if _, err := c.do("PING"); err != nil {
 		c.close()
-		return nil, fmt.Errorf("server %s: %w", address, err)
+		return nil, fmt.Errorf("server %s: %w%s", address, err, o.advice(err))
 	}
 	return c, nil
+}
+
+// advice says what to do about an error of a server that does not let us in; empty if there is nothing to
+// say.
+func (o *serverOptions) advice(err error) string {
+	var authority x509.UnknownAuthorityError
+	var record tls.RecordHeaderError
+	switch {
+	case errors.As(err, &authority):
+		return "; --cacert names the file with its authority"
+	case errors.As(err, &record):
+		return "; it may not speak TLS: leave out --tls, or write redis:// for a Redis"
+	case errors.Is(err, io.EOF) && !o.tls:
+		return ", it closes the connection; it may speak TLS: --tls, or rediss:// for a Redis"
+	case strings.Contains(err.Error(), "NOAUTH ") || strings.Contains(err.Error(), "WRONGPASS "):
+		return "; the password is that of --password-file, or of " + passwordVariable
+	}
+	return ""
 }
 
 func (c *client) close() { _ = c.conn.Close() } // all replies have been read
@@ -151,8 +171,8 @@ func (e unknownCommand) Error() string {
 	return fmt.Sprintf("%[1]s does not know %[2]s: it is not mayfly, or an older one; mayfly import redis://%[1]s/0 --container <name> copies the keys of a Redis", e.address, e.command)
 }
 
-// awaited returns what a node of a cluster waits for that has refused a command with LOADING, to follow the error; empty if that
-// is not known.
+// awaited returns what a node of a cluster waits for that has refused a command with LOADING, to follow the
+// error; empty if that is not known.
 func (c *client) awaited(err error) string {
 	var refused redis.Error
 	if !errors.As(err, &refused) || !strings.HasPrefix(string(refused), "LOADING ") || c.send("CLUSTER", "STATUS") != nil {
@@ -171,7 +191,8 @@ func (c *client) awaited(err error) string {
 // send adds a command to those whose replies receive returns, in order.
 func (c *client) send(command string, args ...any) error { return c.conn.Send(command, args...) }
 
-// receive returns the next reply. An error of the server is a redis.Error, also if it is one of the replies of EXEC.
+// receive returns the next reply. An error of the server is a redis.Error, also if it is one of the replies
+// of EXEC.
 func (c *client) receive() (any, error) {
 	if err := c.conn.Flush(); err != nil {
 		return nil, err

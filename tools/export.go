@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"mayfly/commands/jsondoc"
 	"mayfly/expiry"
+	"mayfly/json/jsondoc"
 	"mayfly/keyspace"
 	"mayfly/keyspace/repair"
 	"mayfly/vfs"
@@ -248,8 +248,8 @@ func (c *client) container(name string) (*described, error) {
 	return d, err
 }
 
-// indexesOf returns the indexes of a container of a server, as a record has them: paths, with "geo" at the end of one
-// over points.
+// indexesOf returns the indexes of a container of a server, as a record has them: paths, with "geo" at the
+// end of one over points.
 func indexesOf(conn *client, name string) (list [][]string, err error) {
 	reply, err := conn.do("INDEX.LIST", name)
 	if err != nil {
@@ -300,8 +300,8 @@ func (s *source) documents() error {
 	})
 }
 
-// momentOf returns the own end in ms of a document that is not an object, as DOC.META tells it. In a container that is off
-// or on hold it tells none.
+// momentOf returns the own end in ms of a document that is not an object, as DOC.META tells it. In a
+// container that is off or on hold it tells none.
 func momentOf(meta any) (own int64, err error) {
 	source, err := field[string](meta, "source")
 	if err != nil || source != "document" {

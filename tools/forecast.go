@@ -53,8 +53,8 @@ func (o *liveOptions) address() string {
 	return net.JoinHostPort(o.host, strconv.Itoa(o.port))
 }
 
-// open checks the range and connects. every is the width of a bucket in seconds. A follower of a cluster shows its own data, as
-// its page does.
+// open checks the range and connects. every is the width of a bucket in seconds. A follower of a cluster
+// shows its own data, as its page does.
 func (o *liveOptions) open() (c *client, every, buckets int, err error) {
 	for _, r := range ranges {
 		if r.name == o.span {
@@ -189,14 +189,10 @@ func amountOf(pair []any) (a chart.Amount) {
 	return a
 }
 
-// advise says what to do about a connection that failed.
+// advise says what to do about a server that is not there.
 func advise(err error) error {
-	var refused redis.Error
 	var failed *net.OpError
-	switch {
-	case errors.As(err, &refused) && (strings.HasPrefix(string(refused), "NOAUTH") || strings.HasPrefix(string(refused), "WRONGPASS")):
-		return fmt.Errorf("%w; the password is that of --password-file, or of %s", err, passwordVariable)
-	case errors.As(err, &failed) && failed.Op == "dial":
+	if errors.As(err, &failed) && failed.Op == "dial" {
 		return fmt.Errorf("%w; --host and --port, or --socket, name another server", err)
 	}
 	return err

@@ -14,7 +14,7 @@ import (
 
 var importTool = tool{
 	name:   "import",
-	syntax: "[file | --in file | redis://host:port/number] [<dir> | --dir <dir> | <host:port>] [--format ndjson|buntdb] [--container name [--ttl off|-1|n]] [--keep-times] [--apply-settings [--max-kill n]] [--resume file] [--partitions n] [--max-containers n] [--strict] [--dry-run]",
+	syntax: "[file | --in file | redis[s]://[user:password@]host:port/number] [<dir> | --dir <dir> | <host:port>] [--format ndjson|buntdb] [--container name [--ttl off|-1|n]] [--keep-times] [--apply-settings [--max-kill n]] [--resume file] [--partitions n] [--max-containers n] [--strict] [--dry-run]",
 	summary: "Reads lines or a buntdb database as export writes them, and any buntdb database with the keys container/id and documents as values. " +
 		"Into a data folder, new or existing, that no server uses: items keep the time of their last write, and with it what life they have left. " +
 		"Into a running server: documents begin to live anew unless --keep-times is given; plain keys keep their end. An item that was written later in the folder stays. " +

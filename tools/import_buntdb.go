@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"mayfly/commands/jsondoc"
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
+	"mayfly/json/jsondoc"
 	"mayfly/keyspace"
 
 	"github.com/tidwall/buntdb"

@@ -13,13 +13,13 @@ import (
 	"strings"
 	"time"
 
-	"mayfly/commands/jsondoc"
 	"mayfly/expiry"
+	"mayfly/json/jsondoc"
 	"mayfly/keyspace"
 )
 
-// documentReader reads documents of other systems into the container that an option names: an array of JSON objects, or
-// an object a line.
+// documentReader reads documents of other systems into the container that an option names: an array of JSON
+// objects, or an object a line.
 type documentReader struct{ *importer }
 
 // read imports all documents of a file.
@@ -76,7 +76,7 @@ func firstByte(in *bufio.Reader) (byte, error) {
 
 // document imports one document.
 func (r *documentReader) document(at place, text []byte) error {
-	e, err := readDocument(bytes.TrimSpace(text), r.Clock.Now())
+	e, err := readDocument(bytes.TrimSpace(text), r.Clock.Now(), r.keepTimes)
 	if err != nil {
 		return err
 	}
@@ -91,9 +91,10 @@ func (r *documentReader) document(at place, text []byte) error {
 // dropCosmos removes what Cosmos DB adds to an item, besides _ts and _etag.
 var dropCosmos, _ = jsondoc.ParseMergePatch(`{"_rid":null,"_self":null,"_attachments":null}`)
 
-// readDocument reads a document of Cosmos DB, of MongoDB or of any other origin. An item of Cosmos DB was
-// last written at its _ts; others count as written now (ms).
-func readDocument(text []byte, now int64) (e entry, err error) {
+// readDocument reads a document of Cosmos DB, of MongoDB or of any other origin. An item of Cosmos DB, which
+// has a _rid, was last written at its _ts, and so was any if the import is timed: a query of Cosmos DB may
+// leave _rid out. Others count as written now (ms).
+func readDocument(text []byte, now int64, timed bool) (e entry, err error) {
 	if bytes.Contains(text, []byte(`"$`)) {
 		if text, err = plainJSON(text); err != nil {
 			return e, err
@@ -107,14 +108,15 @@ func readDocument(text []byte, now int64) (e entry, err error) {
 	e.fresh = true
 	values := jsondoc.Values(string(text), []jsondoc.Pointer{"/id", "/_id", "/_rid", "/_ts"})
 	id := values[1]
-	if ts, err := strconv.ParseInt(values[3], 10, 64); err == nil && values[2] != "" && ts > 0 && ts <= math.MaxInt64/1000 {
+	cosmos := values[2] != ""
+	if id == "" || cosmos {
 		id = values[0]
+	}
+	if ts, err := strconv.ParseInt(values[3], 10, 64); err == nil && (cosmos || timed) && ts > 0 && ts <= math.MaxInt64/1000 {
 		e.item.TS, e.fresh, e.keepsLeft = ts*1000, false, true
 		if doc, err = dropCosmos.Apply(doc.JSON, jsondoc.MaxSize); err != nil {
 			return e, err
 		}
-	} else if id == "" {
-		id = values[0]
 	}
 	if e.id, err = idText(id); err != nil {
 		return e, err

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"mayfly/commands/jsondoc"
 	"mayfly/expiry"
+	"mayfly/json/jsondoc"
 	"mayfly/keyspace"
 )
 
@@ -40,7 +40,7 @@ func TestReadDocument(t *testing.T) {
 		{`{"_id":"x","t":{"$timestamp":{"t":1,"i":2}},"k":{"$minKey":1},"two":{"$oid":"a","x":1},"bad":{"$numberInt":"5x"},"zero":{"$numberInt":"05"},"$":{}}`,
 			"x", `{"_id":"x","t":{"$timestamp":{"t":1,"i":2}},"k":{"$minKey":1},"two":{"$oid":"a","x":1},"bad":{"$numberInt":"5x"},"zero":{"$numberInt":"05"},"$":{}}`, now, expiry.Absent},
 	} {
-		e, err := readDocument([]byte(test.in), now)
+		e, err := readDocument([]byte(test.in), now, false)
 		if err != nil {
 			t.Errorf("%s: %v", test.in, err)
 			continue
@@ -52,12 +52,17 @@ func TestReadDocument(t *testing.T) {
 			t.Errorf("%s: fresh %t, keeps what is left %t", test.in, e.fresh, e.keepsLeft)
 		}
 	}
+	for in, want := range map[string]int64{`{"id":"a","_ts":1699999990,"v":1}`: 1_699_999_990_000, `{"_id":"a","_ts":"y"}`: now} {
+		if e, err := readDocument([]byte(in), now, true); err != nil || e.id != "a" || e.item.TS != want || e.fresh != (want == now) {
+			t.Errorf("%s, timed: %q of %d, fresh %t, %v", in, e.id, e.item.TS, e.fresh, err)
+		}
+	}
 	for in, want := range map[string]string{
 		`{}`: "there is no id", `{"id":""}`: "the id is empty", `{"id":null}`: "invalid id null", `{"_id":{"a":1}}`: `invalid id {"a":1}`, `{"id":1,"id":2}`: "there is no id",
 		`[]`: "legal are JSON objects", `{"id":1`: "invalid JSON", `{"id":1} {"id":2}`: "invalid JSON", `{"id":{"$oid":"x"}} {}`: "more than one", `{"id":{"$oid":"x"}`: "invalid JSON",
 		`{"id":"` + strings.Repeat("x", 65537) + `"}`: "65537 bytes", `{"$a":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`: "nested deeper",
 	} {
-		if _, err := readDocument([]byte(in), now); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		if _, err := readDocument([]byte(in), now, false); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%.80s: %v, want %q", in, err, want)
 		}
 	}
@@ -122,7 +127,7 @@ func FuzzReadDocument(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		e, err := readDocument([]byte(text), epoch)
+		e, err := readDocument([]byte(text), epoch, false)
 		if err != nil {
 			if strings.ContainsAny(err.Error(), "\r\n") {
 				t.Fatalf("%q: not one line: %q", text, err)

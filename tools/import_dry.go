@@ -11,8 +11,8 @@ import (
 	"mayfly/vfs"
 )
 
-// dryFolder stands for a data folder in which an import changes nothing. It knows the containers of the folder. Of its
-// items it knows only how many there are: one that was written later does not show.
+// dryFolder stands for a data folder in which an import changes nothing. It knows the containers of the
+// folder. Of its items it knows only how many there are: one that was written later does not show.
 type dryFolder struct {
 	*importer
 	dir        string // empty: there is no folder yet

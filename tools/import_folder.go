@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"math"
 
-	"mayfly/commands/jsondoc"
 	"mayfly/expiry"
+	"mayfly/json/jsondoc"
 	"mayfly/keyspace"
 	"mayfly/keyspace/datadir"
 	"mayfly/vfs"
@@ -60,7 +60,8 @@ func (f *folderTarget) container(s settings) (r received, err error) {
 	return r, cmp.Or(f.commit(tx.Close()), err)
 }
 
-// settle changes the settings of a container that exists, if that is wanted. The note says how they differ, or differed.
+// settle changes the settings of a container that exists, if that is wanted. The note says how they differ,
+// or differed.
 func (f *folderTarget) settle(tx *keyspace.Tx, c *keyspace.Container, s *settings) (note string, err error) {
 	has := *c.Policy()
 	differences := s.differences(has)
@@ -113,8 +114,8 @@ func (f *folderTarget) item(_ place, e entry) (keyspace.Restored, error) {
 	return done, err
 }
 
-// refusedBy returns the error with which a container refuses an item, or nil (rule 4). A document that a container has had
-// with its ttl or its deadline is not refused.
+// refusedBy returns the error with which a container refuses an item, or nil (rule 4). A document that a
+// container has had with its ttl or its deadline is not refused.
 func (e *entry) refusedBy(p *expiry.Policy, now int64) error {
 	if e.ignored != nil && !e.accepted && p.Mode == expiry.Strict && p.Default != expiry.Off {
 		return e.ignored

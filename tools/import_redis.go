@@ -13,15 +13,16 @@ import (
 	"strconv"
 	"strings"
 
-	"mayfly/commands/jsondoc"
 	"mayfly/expiry"
+	"mayfly/json/jsondoc"
 	"mayfly/keyspace"
 	"mayfly/vfs"
 
 	"github.com/gomodule/redigo/redis"
 )
 
-// redisURL is the address of one database of a Redis: redis://user:password@host:port/0, or rediss:// for TLS.
+// redisURL is the address of one database of a Redis: redis://user:password@host:port/0, or rediss:// for
+// TLS.
 type redisURL struct {
 	address, user, password string
 	db                      int
@@ -57,8 +58,8 @@ func parseRedisURL(text string) (r redisURL, err error) {
 	return r, nil
 }
 
-// redisReader imports the strings and the JSON documents of one database of a Redis into a container. The Redis is only
-// read, by SCAN, and may serve meanwhile.
+// redisReader imports the strings and the JSON documents of one database of a Redis into a container. The
+// Redis is only read, by SCAN, and may serve meanwhile.
 type redisReader struct {
 	*importer
 	from redisURL

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"mayfly/commands/jsondoc"
 	"mayfly/expiry"
+	"mayfly/json/jsondoc"
 	"mayfly/keyspace"
 
 	"github.com/gomodule/redigo/redis"
@@ -79,8 +79,8 @@ func (s *serverTarget) create(c *settings) error {
 	return err
 }
 
-// settle changes the settings of a container that exists, if that is wanted. An empty database as every server has it
-// takes those of the import. The note says how they differ, or differed.
+// settle changes the settings of a container that exists, if that is wanted. An empty database as every
+// server has it takes those of the import. The note says how they differ, or differed.
 func (s *serverTarget) settle(c *settings, has *described) (note string, err error) {
 	differences := c.differences(has.Policy)
 	fresh := has.DB < keyspace.Databases && has.items == 0 && has.Policy == expiry.Policy{Default: expiry.Forever}

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"mayfly/commands/jsondoc"
 	"mayfly/expiry"
+	"mayfly/json/jsondoc"
 	"mayfly/keyspace"
 )
 
@@ -28,11 +28,11 @@ import (
 //	{"container":"0","id":"greeting","ts":1700000000000,"end":1700000060000,"value":"hello"}
 //
 // doc holds a document byte for byte. A document with line breaks is a string in raw. Ids and values that are
-// not UTF-8 are base64 in id64 and value64. ts is the time of the last write in ms. end is the item's
-// own end in ms, -1 for never; without it the container's default rules. The end of a document that is an object follows
-// from its member ttl, which the line repeats. If it follows from the container's deadline too, the line has both, or
-// neither without a ttl. ignored is true if the member ttl is illegal: the container had accepted it, and it does not
-// count.
+// not UTF-8 are base64 in id64 and value64. ts is the time of the last write in ms. end is the item's own end
+// in ms, -1 for never; without it the container's default rules. The end of a document that is an object
+// follows from its member ttl, which the line repeats. If it follows from the container's deadline too, the
+// line has both, or neither without a ttl. ignored is true if the member ttl is illegal: the container had
+// accepted it, and it does not count.
 
 // lineWriter makes lines. A line is valid until the next call.
 type lineWriter struct{ buf bytes.Buffer }
@@ -250,8 +250,8 @@ type settings struct {
 	hasMode bool // else it keeps the mode that it has
 }
 
-// differences says how a container that has a policy differs from the one to import; nil if it does not. How far
-// past defaults have killed is no setting.
+// differences says how a container that has a policy differs from the one to import; nil if it does not. How
+// far past defaults have killed is no setting.
 func (s *settings) differences(has expiry.Policy) (list []string) {
 	add := func(name, is, wanted string) {
 		if is != wanted {

@@ -41,6 +41,8 @@ func (c *call) importPaths(values []string, in, dir string) (from, to string, er
 			from = value
 		} else if info, err := os.Stat(value); err == nil && info.Mode().IsRegular() && from == "" {
 			from = value
+		} else if err := checkURL(value, c.tool.name); err != nil {
+			return "", "", err
 		} else {
 			targets = append(targets, value)
 		}
@@ -77,8 +79,34 @@ func checkTarget(value, from string) error {
 	return fmt.Errorf("%s is no file, no data folder and no server: a server is host:port, a new data folder --dir %s", value, value)
 }
 
+// checkURL refuses a URL where a folder, a file or a server is named. Only import reads from one, that of a
+// Redis.
+func checkURL(value, tool string) error {
+	scheme, rest, found := strings.Cut(value, "://")
+	if !found || strings.ContainsRune(scheme, os.PathSeparator) || exists(value) {
+		return nil
+	}
+	switch {
+	case tool == "import" && isRedisURL(value):
+		return fmt.Errorf("import reads from one Redis and writes into a data folder or a server of mayfly: such a server is host:port, without %s://", scheme)
+	case tool == "import":
+		return fmt.Errorf("import cannot read or write %s:// addresses: it reads a file, standard input or redis://host:port/number, and a server is host:port", scheme)
+	case tool == "export" && isRedisURL(value):
+		return fmt.Errorf("export does not take %s:// addresses: a server of mayfly is host:port; mayfly import %s://host:port/number --container <name> copies the keys of a Redis", scheme, scheme)
+	}
+	host, _, _ := strings.Cut(rest, "/")
+	host = host[strings.LastIndexByte(host, '@')+1:]
+	if tool == "export" {
+		return fmt.Errorf("export does not take %s:// addresses: a server is host:port, perhaps %s", scheme, expiry.Quote(host))
+	}
+	return fmt.Errorf("%s does not take %s:// addresses: it reads a data folder that no server uses", tool, scheme)
+}
+
 // checkFolder refuses what is no data folder on this machine.
 func checkFolder(dir, tool string) error {
+	if err := checkURL(dir, tool); err != nil {
+		return err
+	}
 	if isAddress(dir) {
 		return fmt.Errorf("%s is the address of a server: %s reads a data folder that no server uses", dir, tool)
 	}
@@ -118,6 +146,8 @@ func (c *call) exportPaths(values []string, format, out string) (from, to string
 	switch {
 	case from == "":
 		return "", "", fmt.Errorf("one data folder or one server must be named, and at most one file: mayfly %s %s", c.tool.name, c.tool.syntax)
+	case checkURL(from, c.tool.name) != nil:
+		return "", "", checkURL(from, c.tool.name)
 	case isAddress(from):
 	case !exists(from) && !strings.ContainsRune(from, os.PathSeparator):
 		return "", "", fmt.Errorf("no such file or directory: %s; a server is host:port", from)

@@ -12,7 +12,8 @@ import (
 	"mayfly/tools/progress"
 )
 
-// TestProgressOfFiles: check, repair and export show how far they have read. Standard output is what it is without.
+// TestProgressOfFiles: check, repair and export show how far they have read. Standard output is what it is
+// without.
 func TestProgressOfFiles(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)

@@ -8,7 +8,8 @@ import (
 	"os"
 	"strings"
 
-	"mayfly/commands"
+	_ "mayfly/commands" // fills the table of commands
+	"mayfly/commands/engine"
 	"mayfly/expiry/clock"
 	"mayfly/tools/progress"
 )
@@ -132,7 +133,8 @@ func (c *call) arguments() (values []string, err error) {
 	}
 }
 
-// meant makes an error of package flag name an unknown option as it is written here, and the one that may be meant.
+// meant makes an error of package flag name an unknown option as it is written here, and the one that may be
+// meant.
 func (c *call) meant(err error) error {
 	unknown, ok := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
 	if !ok {
@@ -141,13 +143,14 @@ func (c *call) meant(err error) error {
 	var names []string
 	c.flags.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
 	text := "unknown option --" + unknown + ": "
-	if word := commands.Nearest(unknown, names); word != "" {
+	if word := engine.Nearest(unknown, names); word != "" {
 		text += "did you mean --" + word + "? "
 	}
 	return errors.New(text + "mayfly " + c.tool.name + " --help lists the options")
 }
 
-// help prints what the tool does and its options. It writes two dashes, as everywhere else; package flag writes one.
+// help prints what the tool does and its options. It writes two dashes, as everywhere else; package flag
+// writes one.
 func (c *call) help() {
 	fmt.Fprintf(c.Out, "mayfly %s %s\n%s\n", c.tool.name, c.tool.syntax, c.tool.summary)
 	c.flags.VisitAll(func(f *flag.Flag) {

@@ -160,7 +160,7 @@ func (h *fixture) same(got, want content) {
 // content that lives nine units later.
 func (h *fixture) fillRandomly(unit time.Duration) content {
 	h.t.Helper()
-	random, writes := drill.Rand(h.t), drill.Pick(3_000, 15_000, 200_000)
+	random, writes := drill.Rand(h.t), drill.Pick(3_000, 8_000, 200_000)
 	text := func() string { // anything, line breaks and what is not UTF-8 included
 		b := make([]byte, random.IntN(40))
 		for i := range b {
@@ -419,7 +419,8 @@ func TestImportIntoAFolderInUseBefore(t *testing.T) {
 	h.refused("", []string{"no such file"}, "import", h.path("data"), "--in", h.path("none"))
 }
 
-// Settings of what exists stay, or are changed under a guard: TestImportChangesSettings of test/tools is the same for a server.
+// Settings of what exists stay, or are changed under a guard: TestImportChangesSettings of test/tools is the
+// same for a server.
 func TestImportChangesSettings(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
@@ -551,7 +552,8 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestImportAddsIndexes: a container that has items keeps its indexes and gets those of the line, up to the limit.
+// TestImportAddsIndexes: a container that has items keeps its indexes and gets those of the line, up to the
+// limit.
 func TestImportAddsIndexes(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)

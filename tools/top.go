@@ -118,7 +118,8 @@ func (s *screen) show(f *chart.Figures) error {
 	return err
 }
 
-// wait waits for a tick. It draws the figures anew when the terminal changes its size. again is false if the user ends the tool.
+// wait waits for a tick. It draws the figures anew when the terminal changes its size. again is false if the
+// user ends the tool.
 func (s *screen) wait(tick <-chan time.Time, f *chart.Figures) (again bool, err error) {
 	for {
 		select {

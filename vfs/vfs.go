@@ -21,8 +21,8 @@ type FS interface {
 	Remove(path string) error
 	RemoveAll(path string) error
 
-	// Room returns how many bytes this process may still write to the disk of a folder, and the size of that disk. What
-	// is not known is a huge number.
+	// Room returns how many bytes this process may still write to the disk of a folder, and the size of that
+	// disk. What is not known is a huge number.
 	Room(dir string) (free, size int64, err error)
 }
 
@@ -39,13 +39,13 @@ type File interface {
 	Sync() error
 	// SyncData forces the content and the size of a file to disk, but not its times.
 	SyncData() error
-	// Allocate takes room on the disk for the first bytes of a file, which may then read as zeros. After an error it may
-	// have taken some.
+	// Allocate takes room on the disk for the first bytes of a file, which may then read as zeros. After an
+	// error it may have taken some.
 	Allocate(bytes int64) error
 	// DropCache advises the system that a range will not be read again soon.
 	DropCache(from, bytes int64)
-	// Lock locks a file or folder until it is closed, against other processes, or against exclusive locks only if it is
-	// shared. It does not wait: the error is [ErrLocked] if another lock is in the way.
+	// Lock locks a file or folder until it is closed, against other processes, or against exclusive locks
+	// only if it is shared. It does not wait: the error is [ErrLocked] if another lock is in the way.
 	Lock(shared bool) error
 }
 
@@ -82,8 +82,8 @@ func ReadFile(fsys FS, path string) ([]byte, error) {
 	return content[:n], err
 }
 
-// WriteFile creates a file and forces it to disk. It replaces one that exists: the remains of a failed attempt may never
-// get to the disk. [SyncDir] forces its name to disk.
+// WriteFile creates a file and forces it to disk. It replaces one that exists: the remains of a failed
+// attempt may never get to the disk. [SyncDir] forces its name to disk.
 func WriteFile(fsys FS, path string, content []byte) error {
 	if err := fsys.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -14,8 +14,8 @@ import (
 
 // Options is what a Bus needs to know. Its functions must not call the bus; nil ones do nothing.
 type Options struct {
-	// Deliver takes messages of another node, in their order. It is called by one goroutine for each node at a time, and
-	// may wait as long as the broker is behind.
+	// Deliver takes messages of another node, in their order. It is called by one goroutine for each node at
+	// a time, and may wait as long as the broker is behind.
 	Deliver func([]Message)
 	// Wanted is called when the first node wants keyspace events, and when none does any more.
 	Wanted func(bool)
@@ -67,8 +67,8 @@ func New(o Options) *Bus {
 	return b
 }
 
-// Connect keeps a stream to a node open until Disconnect. It returns at once. A second call for a node changes how the next
-// stream to it is opened.
+// Connect keeps a stream to a node open until Disconnect. It returns at once. A second call for a node
+// changes how the next stream to it is opened.
 func (b *Bus) Connect(id uint64, dial Dial) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -164,8 +164,8 @@ func (b *Bus) Wants(channel, numbered string) bool {
 // Dropped returns the number of messages that were not sent to a node, since the start.
 func (b *Bus) Dropped() uint64 { return b.dropped.Load() }
 
-// Announce tells the other nodes which events this node wants from now on. It does not wait. The filter must not be
-// modified any more.
+// Announce tells the other nodes which events this node wants from now on. It does not wait. The filter must
+// not be modified any more.
 func (b *Bus) Announce(f Filter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

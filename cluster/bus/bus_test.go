@@ -171,8 +171,9 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestLargeMessages: also one that is larger than all buffers arrives, between others. On a busy machine it may take longer than
-// a stream waits for a confirmation, which then loses what it carries; but not each time.
+// TestLargeMessages: also one that is larger than all buffers arrives, between others. On a busy machine it
+// may take longer than a stream waits for a confirmation, which then loses what it carries; but not each
+// time.
 func TestLargeMessages(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("x", mostPending+8<<20)
@@ -201,7 +202,8 @@ func TestLargeMessages(t *testing.T) {
 	t.Errorf("each of %d times a stream broke", tries)
 }
 
-// TestSlowNode: a node that takes nothing holds up neither the sender nor other nodes, and what waits for it is bounded.
+// TestSlowNode: a node that takes nothing holds up neither the sender nor other nodes, and what waits for it
+// is bounded.
 func TestSlowNode(t *testing.T) { drill.Bubble(t, testSlowNode) }
 
 func testSlowNode(t *testing.T) {
@@ -262,8 +264,8 @@ func testDeadNode(t *testing.T) {
 	}
 }
 
-// TestSilentNodes: a stream whose other side says nothing is opened anew, and the filter of a node that says nothing is
-// forgotten.
+// TestSilentNodes: a stream whose other side says nothing is opened anew, and the filter of a node that says
+// nothing is forgotten.
 func TestSilentNodes(t *testing.T) { drill.Bubble(t, testSilentNodes) }
 
 func testSilentNodes(t *testing.T) {
@@ -287,7 +289,8 @@ func testSilentNodes(t *testing.T) {
 	until(t, "no filter", func() bool { return !a.Wants("__keyspace@0__:k", "") })
 }
 
-// TestInterest: a node gets the events that it wants, from the moment on at which Announced returns, and after a break.
+// TestInterest: a node gets the events that it wants, from the moment on at which Announced returns, and
+// after a break.
 func TestInterest(t *testing.T) {
 	t.Parallel()
 	a, b, l := pair(t)
@@ -359,7 +362,8 @@ func testAnnouncedDoesNotWaitForEver(t *testing.T) {
 	a.Announced(t.Context())
 }
 
-// TestNewStreamReplacesOld: the messages of a new stream come after those of the old one, which may wait in Deliver.
+// TestNewStreamReplacesOld: the messages of a new stream come after those of the old one, which may wait in
+// Deliver.
 func TestNewStreamReplacesOld(t *testing.T) { drill.Bubble(t, testNewStreamReplacesOld) }
 
 func testNewStreamReplacesOld(t *testing.T) {

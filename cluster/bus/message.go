@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"mayfly/commands/redisfmt"
+	"mayfly/redisfmt"
 )
 
 // Kind is the kind of a message.
@@ -37,7 +37,8 @@ const (
 	KeyeventPrefix = "__keyevent@"
 )
 
-// Filter says which keyspace events the subscribers of a node may match. The zero value is none. Its slices are not modified.
+// Filter says which keyspace events the subscribers of a node may match. The zero value is none. Its slices
+// are not modified.
 type Filter struct {
 	All      bool
 	Channels []string
@@ -52,8 +53,8 @@ func IsEventChannel(name string) bool {
 	return strings.HasPrefix(name, KeyspacePrefix) || strings.HasPrefix(name, KeyeventPrefix)
 }
 
-// MayMatchEvents reports whether a pattern may match a channel of keyspace events. It looks at what comes before the first
-// wildcard.
+// MayMatchEvents reports whether a pattern may match a channel of keyspace events. It looks at what comes
+// before the first wildcard.
 func MayMatchEvents(pattern string) bool {
 	literal := pattern
 	if i := strings.IndexAny(pattern, `*?[\`); i >= 0 {
@@ -104,11 +105,12 @@ func (m *matcher) match(channel, numbered string) bool {
 //
 //   - of Channel and Shard: the channel, the text.
 //   - of Event: the channel, the numbered channel, the text.
-//   - of an interest: its number in 8 bytes, a byte that is 1 if all events are wanted, the channels, the patterns.
+//   - of an interest: its number in 8 bytes, a byte that is 1 if all events are wanted, the channels, the
+//     patterns.
 //   - of a ping: nothing.
 //
-// A string is its length as a varint and its bytes, the text of a message what is left. A list is its length as a varint and
-// its strings. A kind that a node does not know is skipped.
+// A string is its length as a varint and its bytes, the text of a message what is left. A list is its length
+// as a varint and its strings. A kind that a node does not know is skipped.
 const (
 	frameHead = 4
 	mostFrame = 513 << 20 // a value, and the names of channels

@@ -41,7 +41,8 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// FuzzDecode: whatever comes, decode neither panics nor takes more memory than the frame; what it reads, it writes again.
+// FuzzDecode: whatever comes, decode neither panics nor takes more memory than the frame; what it reads, it
+// writes again.
 func FuzzDecode(f *testing.F) {
 	for _, m := range []Message{{Kind: Channel, Channel: "news", Text: "x"}, {Kind: Event, Channel: "__keyspace@carts__:7", Numbered: "__keyspace@16__:7", Text: "expired"}} {
 		f.Add(appendMessage(nil, &m)[frameHead:])

@@ -17,7 +17,8 @@ const (
 	silence = 5 * time.Second
 	// mostBatch is the number of messages that are delivered at once.
 	mostBatch = 64
-	// largeChunk is the size of the pieces in which a large frame is read, so that no memory is taken for what does not come.
+	// largeChunk is the size of the pieces in which a large frame is read, so that no memory is taken for
+	// what does not come.
 	largeChunk = 1 << 20
 )
 
@@ -27,8 +28,8 @@ type inbound struct {
 	done chan struct{} // closed when nothing of it is delivered any more
 }
 
-// Serve receives the stream of a node until it ends. It takes the place of an earlier stream of that node, and begins when
-// nothing of that is delivered any more. It closes the connection.
+// Serve receives the stream of a node until it ends. It takes the place of an earlier stream of that node,
+// and begins when nothing of that is delivered any more. It closes the connection.
 func (b *Bus) Serve(id uint64, conn net.Conn) {
 	in := &inbound{conn: conn, done: make(chan struct{})}
 	b.mu.Lock()

@@ -16,8 +16,8 @@ const (
 	// mostPending bounds the bytes that wait for a node, like the output buffer of a subscriber.
 	mostPending = 32 << 20
 	pingEvery   = time.Second
-	// ackTimeout is how long a stream may stay without a confirmation. The other side confirms what it gets each second, and
-	// each ping.
+	// ackTimeout is how long a stream may stay without a confirmation. The other side confirms what it gets
+	// each second, and each ping.
 	ackTimeout   = 4 * time.Second
 	firstPause   = 20 * time.Millisecond
 	longestPause = 500 * time.Millisecond
@@ -73,7 +73,8 @@ func (p *peer) lacks(number uint64) bool {
 	return p.connected && p.acked < number
 }
 
-// run keeps the stream open. What waits while no stream can be opened is dropped, so that no node gets old messages.
+// run keeps the stream open. What waits while no stream can be opened is dropped, so that no node gets old
+// messages.
 func (p *peer) run() {
 	defer close(p.done)
 	for wait := firstPause; p.ctx.Err() == nil; wait = min(2*wait, longestPause) {

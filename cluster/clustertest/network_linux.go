@@ -52,12 +52,13 @@ type host struct {
 	tun  *os.File
 	ns   int // descriptor of the namespace
 
-	// run takes what is to run on the thread that is in the namespace. A process that starts there stays in it.
+	// run takes what is to run on the thread that is in the namespace. A process that starts there stays in
+	// it.
 	run chan func()
 }
 
-// New makes a network of n hosts besides that of the clients. Its error is ErrUnsupported if the machine does not allow
-// that.
+// New makes a network of n hosts besides that of the clients. Its error is ErrUnsupported if the machine does
+// not allow that.
 func New(n int) (*Network, error) {
 	w := &Network{stop: make(chan struct{}), links: make(map[direction]Link), slow: make(map[direction]chan delayed)}
 	for i := range n + 1 {

@@ -70,7 +70,8 @@ type Core struct {
 	barriers, lost []uint64 // for the next Ready
 }
 
-// Ready is what the driver does next. Send, Apply, Barriers and Lost wait for nothing, not for what is being saved either.
+// Ready is what the driver does next. Send, Apply, Barriers and Lost wait for nothing, not for what is being
+// saved either.
 type Ready struct {
 	Send     []*raftpb.Message
 	Save     *Save         // nil: nothing to save
@@ -79,8 +80,8 @@ type Ready struct {
 	Lost     []uint64      // of ReadBarrier: not known any more
 }
 
-// Save is what the log takes next. The driver saves in the order of the Readies, in another goroutine if it likes, sends After
-// and calls Saved. After an error it saves nothing any more.
+// Save is what the log takes next. The driver saves in the order of the Readies, in another goroutine if it
+// likes, sends After and calls Saved. After an error it saves nothing any more.
 type Save struct {
 	HardState *raftpb.HardState // nil: unchanged
 	Entries   []*raftpb.Entry   // never change
@@ -91,7 +92,8 @@ type Save struct {
 	own []*raftpb.Message // for this node's raft
 }
 
-// Join adds to a Save the one that follows it. It reports false if the two have to be saved one after the other.
+// Join adds to a Save the one that follows it. It reports false if the two have to be saved one after the
+// other.
 func (s *Save) Join(next *Save) bool {
 	switch {
 	case s.Snapshot != nil || next.Snapshot != nil:
@@ -182,7 +184,8 @@ func (c *Core) guard(call func()) {
 	}
 }
 
-// observe notices what the last call has made of this node. A new leader proposes the begin of its session before anything else.
+// observe notices what the last call has made of this node. A new leader proposes the begin of its session
+// before anything else.
 func (c *Core) observe() {
 	status := c.raft.BasicStatus()
 	role := Candidate
@@ -237,9 +240,10 @@ func (c *Core) Tick(now time.Duration) {
 // campaign counts what a candidate has tried.
 type campaign struct{ ticks, tries int }
 
-// again counts a tick and reports whether to ask for votes again. Raft waits for another election timeout. But the voters may have
-// had a few ticks of their promise left, or the votes were split between two candidates who began at once: then each
-// tries again after another number of ticks. Later tries are rarer, because the others are probably not there.
+// again counts a tick and reports whether to ask for votes again. Raft waits for another election timeout.
+// But the voters may have had a few ticks of their promise left, or the votes were split between two
+// candidates who began at once: then each tries again after another number of ticks. Later tries are rarer,
+// because the others are probably not there.
 func (c *campaign) again(id, term uint64, most int) bool {
 	hash := (id ^ term<<8 ^ uint64(c.tries)) * 0x9e3779b97f4a7c15
 	c.ticks++
@@ -270,8 +274,9 @@ func (c *Core) Step(m *raftpb.Message, now time.Duration) error {
 	return err
 }
 
-// Propose proposes a batch of the open session, encoded by [entry.AppendBatch] for it. The batch is copied. A nil error
-// means only that it is on its way: its fate comes with Ready.Apply, or another session begins and it is void.
+// Propose proposes a batch of the open session, encoded by [entry.AppendBatch] for it. The batch is copied. A
+// nil error means only that it is on its way: its fate comes with Ready.Apply, or another session begins and
+// it is void.
 func (c *Core) Propose(session uint64, batch []byte) error {
 	if session == 0 || session != c.leads.session {
 		return ErrNotLeading

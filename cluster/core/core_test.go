@@ -261,8 +261,8 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// TestLateBatchIsVoid shows the second line of the fence: a batch that gets into the log after another session has begun is
-// void on every node.
+// TestLateBatchIsVoid shows the second line of the fence: a batch that gets into the log after another
+// session has begun is void on every node.
 func TestLateBatchIsVoid(t *testing.T) {
 	t.Parallel()
 	w := newNet(t, 3)
@@ -324,7 +324,8 @@ func TestLease(t *testing.T) {
 	}
 }
 
-// TestRestartedVoterKeepsItsPromise shows that a node that has confirmed a lease does not elect another leader after a restart.
+// TestRestartedVoterKeepsItsPromise shows that a node that has confirmed a lease does not elect another
+// leader after a restart.
 func TestRestartedVoterKeepsItsPromise(t *testing.T) {
 	t.Parallel()
 	w := newNet(t, 3)
@@ -345,7 +346,8 @@ func TestRestartedVoterKeepsItsPromise(t *testing.T) {
 	w.leader()
 }
 
-// TestFailedTransferEndsLeases shows that a leader that has told another one to depose it has no lease in that term again.
+// TestFailedTransferEndsLeases shows that a leader that has told another one to depose it has no lease in
+// that term again.
 func TestFailedTransferEndsLeases(t *testing.T) {
 	t.Parallel()
 	w := newNet(t, 3)
@@ -425,7 +427,8 @@ func (w *net) propose(op entry.Op, m entry.Member) {
 	w.settle()
 }
 
-// What clients announce is bounded: the state is in the memory of every node, and in the log with each change.
+// What clients announce is bounded: the state is in the memory of every node, and in the log with each
+// change.
 func TestAnnouncements(t *testing.T) {
 	t.Parallel()
 	w := newNet(t, 3)
@@ -569,6 +572,28 @@ func TestStepRefuses(t *testing.T) {
 	}
 }
 
+// TestAnswerToAnOldTerm shows that a leader does not send the stores to a node because of an answer that says
+// nothing of its log.
+func TestAnswerToAnOldTerm(t *testing.T) {
+	t.Parallel()
+	w := newNet(t, 3)
+	w.cut[3] = true // the leader knows nothing of its log
+	n := w.leader()
+	from := uint64(3)
+	for _, term := range []uint64{n.term - 1, n.term} {
+		if err := n.Step(&raftpb.Message{Type: raftpb.MsgAppResp.Enum(), From: &from, To: &n.config.ID, Term: &term}, w.now); err != nil {
+			t.Error(err)
+		}
+	}
+	w.settle()
+	clear(w.cut)
+	n.propose(t, "x")
+	w.tick(3)
+	if got := w.nodes[3].applied; !slices.Contains(got, "x") {
+		t.Errorf("node 3 has %q", got)
+	}
+}
+
 // TestBacklog shows that a follower whose applier stands takes a bounded number of bytes, and goes on later.
 func TestBacklog(t *testing.T) {
 	t.Parallel()
@@ -641,7 +666,8 @@ func TestUnknownVersion(t *testing.T) {
 	}
 }
 
-// TestDeposeWithoutADisk shows that a leader whose log cannot be written makes another node the leader, with all it has sent.
+// TestDeposeWithoutADisk shows that a leader whose log cannot be written makes another node the leader, with
+// all it has sent.
 func TestDeposeWithoutADisk(t *testing.T) {
 	t.Parallel()
 	w := newNet(t, 3)
@@ -672,8 +698,8 @@ func TestDeposeWithoutADisk(t *testing.T) {
 	}
 }
 
-// TestSlowDisk shows that a leader whose log is not written for long keeps its followers and its lease, and applies nothing
-// meanwhile that is not on its disk.
+// TestSlowDisk shows that a leader whose log is not written for long keeps its followers and its lease, and
+// applies nothing meanwhile that is not on its disk.
 func TestSlowDisk(t *testing.T) {
 	t.Parallel()
 	w := newNet(t, 3)

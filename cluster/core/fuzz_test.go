@@ -10,10 +10,11 @@ import (
 	"mayfly/cluster/entry"
 )
 
-// FuzzStep feeds a node with messages that no correct node sends, as a leader, a follower or a candidate. It may refuse
-// them, or end with an error; it must not panic, nor hand out entries in another order.
+// FuzzStep feeds a node with messages that no correct node sends, as a leader, a follower or a candidate. It
+// may refuse them, or end with an error; it must not panic, nor hand out entries in another order.
 //
-// The input is the role, then messages, each behind its length. Sender, receiver and term of most are made legal, so that they get further.
+// The input is the role, then messages, each behind its length. Sender, receiver and term of most are made
+// legal, so that they get further.
 func FuzzStep(f *testing.F) {
 	id := func(n uint64) *uint64 { return &n }
 	for _, m := range []*raftpb.Message{

@@ -109,8 +109,8 @@ func (c *Core) startBarriers() {
 	c.startRound(barriers)
 }
 
-// ReadBarrier asks a majority whether this node still leads. The answer comes with Ready under the number ctx. Barriers that
-// come while others are under way share the next question.
+// ReadBarrier asks a majority whether this node still leads. The answer comes with Ready under the number
+// ctx. Barriers that come while others are under way share the next question.
 func (c *Core) ReadBarrier(ctx uint64, now time.Duration) error {
 	c.now = now
 	if c.leads.session == 0 {
@@ -121,11 +121,13 @@ func (c *Core) ReadBarrier(ctx uint64, now time.Duration) error {
 	return c.err
 }
 
-// leaseTime is how long the promise of the majority lasts on this node's clock, if clocks differ by less than a tenth.
+// leaseTime is how long the promise of the majority lasts on this node's clock, if clocks differ by less than
+// a tenth.
 func (c *Core) leaseTime() time.Duration { return c.electionTimeout() * 9 / 10 }
 
-// LeaseUntil returns the time before which no other node can lead, 0 if nothing is promised. A read that was made
-// before the lease was looked up is linearizable if the clock is before it: load LeaseUntil first, then read the clock.
+// LeaseUntil returns the time before which no other node can lead, 0 if nothing is promised. A read that was
+// made before the lease was looked up is linearizable if the clock is before it: load LeaseUntil first, then
+// read the clock.
 func (c *Core) LeaseUntil() time.Duration {
 	if c.config.NoLeases || c.leads.session == 0 || c.err != nil {
 		return 0
@@ -133,8 +135,9 @@ func (c *Core) LeaseUntil() time.Duration {
 	return c.leads.lease
 }
 
-// Transfer starts to hand the leadership to a voter, 0 for the one with the longest log. The lease has ended when
-// Transfer returns: publish LeaseUntil before the next Ready is sent. Raft gives up after an election timeout.
+// Transfer starts to hand the leadership to a voter, 0 for the one with the longest log. The lease has ended
+// when Transfer returns: publish LeaseUntil before the next Ready is sent. Raft gives up after an election
+// timeout.
 func (c *Core) Transfer(to uint64, now time.Duration) error {
 	c.now = now
 	if c.leads.session == 0 {

@@ -14,8 +14,8 @@ import (
 )
 
 // ProposeMember proposes a change of the members. The leader then changes raft's configuration step by step:
-// what was replaced or leaves goes, then a new id comes as learner and votes once it has caught up. A leader that
-// leaves transfers first.
+// what was replaced or leaves goes, then a new id comes as learner and votes once it has caught up. A leader
+// that leaves transfers first.
 func (c *Core) ProposeMember(op entry.Op, m entry.Member) error {
 	if c.leads.session == 0 {
 		return ErrNotLeading
@@ -66,8 +66,8 @@ func (c *Core) refusal(op entry.Op, m entry.Member) error {
 	return nil
 }
 
-// room returns why a node cannot be announced. Every node keeps the state with it, and each change of the state is in the log
-// as a whole.
+// room returns why a node cannot be announced. Every node keeps the state with it, and each change of the
+// state is in the log as a whole.
 func (c *Core) room(m entry.Member) error {
 	if err := m.Check(); err != nil {
 		return err
@@ -85,7 +85,8 @@ func (c *Core) room(m entry.Member) error {
 	return nil
 }
 
-// needed returns why a voter must stay: without it, the voters who are connected were no majority of those who remain.
+// needed returns why a voter must stay: without it, the voters who are connected were no majority of those
+// who remain.
 func (c *Core) needed(id uint64) error {
 	rest, active := 0, 0
 	for _, voter := range c.state.Voters {
@@ -122,7 +123,8 @@ func (c *Core) name(id uint64) string {
 	return fmt.Sprintf("node %x", id)
 }
 
-// successor returns the voter that follows this leader best: connected, staying, with the longest log; 0: none.
+// successor returns the voter that follows this leader best: connected, staying, with the longest log; 0:
+// none.
 func (c *Core) successor() (best uint64) {
 	match := uint64(0)
 	c.raft.WithProgress(func(id uint64, typ raft.ProgressType, pr tracker.Progress) {
@@ -190,7 +192,8 @@ func (c *Core) proposeConf(typ raftpb.ConfChangeType, m entry.Member) {
 	}
 }
 
-// deliverConf applies a committed change of the configuration. A lease of the old one ends: its majority need not be the new one's.
+// deliverConf applies a committed change of the configuration. A lease of the old one ends: its majority need
+// not be the new one's.
 func (c *Core) deliverConf(e *raftpb.Entry) (entry.Entry, error) {
 	var cc raftpb.ConfChange
 	if e.GetType() != raftpb.EntryConfChange {

@@ -44,8 +44,9 @@ func (c *Core) check(m *raftpb.Message) error {
 // campaignTransfer is raft's mark on the requests for votes of a node to which the leadership is transferred.
 const campaignTransfer = "CampaignTransfer"
 
-// bound reports whether a message is to be dropped because of what this node has promised: to elect no node for an election
-// timeout after it has heard a leader, and to hold only a bounded log. The network loses messages too, so raft sends again.
+// bound reports whether a message is to be dropped because of what this node has promised: to elect no node
+// for an election timeout after it has heard a leader, and to hold only a bounded log. The network loses
+// messages too, so raft sends again.
 func (c *Core) bound(m *raftpb.Message) bool {
 	switch m.GetType() {
 	case raftpb.MsgApp:
@@ -61,6 +62,10 @@ func (c *Core) bound(m *raftpb.Message) bool {
 		return string(m.GetContext()) != campaignTransfer && c.now < c.promise
 	case raftpb.MsgPreVoteResp:
 		return c.now < c.promise // the vote for itself comes after it
+	case raftpb.MsgAppResp:
+		// Raft answers messages of old terms with its term alone. The leader of that term would take the log
+		// of that node for empty, and send it the stores.
+		return !m.GetReject() && m.GetIndex() == 0 && m.GetTerm() <= c.term
 	}
 	return false
 }

@@ -209,8 +209,8 @@ func (c *checker) ends(o *op, value uint64, now int64) {
 	c.over(o)
 }
 
-// linearizable checks the replies: the order of the writes of a key is that of the log, so each command has its place in it, and
-// no command may be before one that had ended when it started.
+// linearizable checks the replies: the order of the writes of a key is that of the log, so each command has
+// its place in it, and no command may be before one that had ended when it started.
 func (c *checker) linearizable() {
 	for key := range keys {
 		var ops []*op

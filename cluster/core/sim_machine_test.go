@@ -161,7 +161,8 @@ func (m *machine) kill(power bool) {
 	}
 }
 
-// lose forgets what a power cut takes: a suffix of the log that was not synced, and some of the last versions of the files.
+// lose forgets what a power cut takes: a suffix of the log that was not synced, and some of the last versions
+// of the files.
 func (d *disk) lose(w *world) {
 	d.written = d.written[:w.rand.IntN(len(d.written)+1)]
 	d.files = d.files[:1+w.rand.IntN(len(d.files))]

@@ -11,8 +11,8 @@ import (
 	"mayfly/cluster/entry"
 )
 
-// incarnation is the driver and a keyspace: memory that a leader changes before the batch is committed, files that have
-// what is committed.
+// incarnation is the driver and a keyspace: memory that a leader changes before the batch is committed, files
+// that have what is committed.
 type incarnation struct {
 	machine *machine
 	w       *world
@@ -337,7 +337,8 @@ func (i *incarnation) publish() {
 	}
 }
 
-// observe notices that a session was opened or has ended here. Lead and Follow take a while, during which clients' commands go on.
+// observe notices that a session was opened or has ended here. Lead and Follow take a while, during which
+// clients' commands go on.
 func (i *incarnation) observe() {
 	i.publish()
 	session := i.core.Session()

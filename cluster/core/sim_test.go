@@ -14,8 +14,8 @@ import (
 // simSteps is how many faults the simulation makes for each seed.
 const simSteps = 15
 
-// seeded makes raft draw its election timeouts from a seed for the rest of a test. Raft has one source of chance for the whole
-// process, so no test of a simulation runs in parallel.
+// seeded makes raft draw its election timeouts from a seed for the rest of a test. Raft has one source of
+// chance for the whole process, so no test of a simulation runs in parallel.
 func seeded(t *testing.T) func(seed uint64) {
 	t.Helper()
 	real := cryptorand.Reader
@@ -92,7 +92,8 @@ func (w *world) rest() {
 	}
 }
 
-// TestSimulation plays seeds, each of which is the first one of a run with -seed. With -v it prints the trace of one that fails.
+// TestSimulation plays seeds, each of which is the first one of a run with -seed. With -v it prints the trace
+// of one that fails.
 func TestSimulation(t *testing.T) {
 	first, seeds := drill.Seed(t), drill.Pick(15, 60, 3000)
 	seed := seeded(t)
@@ -131,8 +132,8 @@ func TestSimulationReplays(t *testing.T) {
 	}
 }
 
-// TestSimulationMutants shows that the simulation notices when a rule of the design is missing. The search for a seed that shows it
-// begins where one was found before.
+// TestSimulationMutants shows that the simulation notices when a rule of the design is missing. The search
+// for a seed that shows it begins where one was found before.
 func TestSimulationMutants(t *testing.T) {
 	seed := seeded(t)
 	for _, tt := range []struct {

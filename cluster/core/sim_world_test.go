@@ -13,8 +13,8 @@ import (
 	"mayfly/cluster/entry"
 )
 
-// The simulation runs a cluster of nodes in one goroutine and in virtual time. Every core is the real one; disks, stores, network,
-// clocks and clients are models that fail as a seed says.
+// The simulation runs a cluster of nodes in one goroutine and in virtual time. Every core is the real one;
+// disks, stores, network, clocks and clients are models that fail as a seed says.
 
 // mutation switches one rule of the design off, to show that the simulation notices.
 type mutation string
@@ -467,8 +467,9 @@ func (w *world) remove(m *machine) {
 	}
 }
 
-// deposeWithinLease separates a leader and a follower, lets the follower wait for its election, and then separates the voter that
-// both need, which may restart. All is quiet, so that the follower's log stays good enough.
+// deposeWithinLease separates a leader and a follower, lets the follower wait for its election, and then
+// separates the voter that both need, which may restart. All is quiet, so that the follower's log stays good
+// enough.
 func (w *world) deposeWithinLease() {
 	leader := w.leader()
 	if leader == nil || len(w.members()) != 3 {

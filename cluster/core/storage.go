@@ -7,7 +7,8 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// storage is the log as raft sees it: the configuration is that of the local files, not of the last cut of the log.
+// storage is the log as raft sees it: the configuration is that of the local files, not of the last cut of
+// the log.
 type storage struct {
 	raft.Storage
 	core *Core
@@ -23,7 +24,8 @@ func (s *storage) InitialState() (*raftpb.HardState, *raftpb.ConfState, error) {
 	return hs, s.confState(), err
 }
 
-// Snapshot returns the position of the local files. The driver puts that of the backup in its place when it sends the stores.
+// Snapshot returns the position of the local files. The driver puts that of the backup in its place when it
+// sends the stores.
 func (s *storage) Snapshot() (*raftpb.Snapshot, error) {
 	index := s.core.applied
 	term, err := s.Term(index)

@@ -10,8 +10,8 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// Retain keeps the entries after index, with which a node that is being sent stores goes on, unless the log has more bytes
-// than most. An index of 0 ends that.
+// Retain keeps the entries after index, with which a node that is being sent stores goes on, unless the log
+// has more bytes than most. An index of 0 ends that.
 func (l *Log) Retain(index uint64, most int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -29,7 +29,8 @@ func (l *Log) Behind(index uint64) (bytes int64) {
 }
 
 // Compact forgets entries up to durable at most, the index up to which the local files are on disk. It keeps
-// Options.Keep bytes, and does nothing unless an eighth of that can go. conf is the configuration as of durable or later.
+// Options.Keep bytes, and does nothing unless an eighth of that can go. conf is the configuration as of
+// durable or later.
 func (l *Log) Compact(durable uint64, conf *raftpb.ConfState) error {
 	if l.err != nil {
 		return fmt.Errorf("%w: %w", ErrFailed, l.err)

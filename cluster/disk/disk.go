@@ -30,11 +30,11 @@ type Options struct {
 	Cluster, ID uint64 // written into the log, compared when it is opened
 	// Applied and Term are the position of the local files. The log must have it, or begin right after it.
 	Applied, Term uint64
-	// Installed is the configuration of stores that came from a peer, nil if the local files did not. The log begins anew
-	// after Applied if it does not have it.
+	// Installed is the configuration of stores that came from a peer, nil if the local files did not. The log
+	// begins anew after Applied if it does not have it.
 	Installed *raftpb.ConfState
-	// Keep is how many bytes of entries stay in memory and on disk behind the local files' position (repl-log-size);
-	// default 64 MB.
+	// Keep is how many bytes of entries stay in memory and on disk behind the local files' position
+	// (repl-log-size); default 64 MB.
 	Keep int64
 	Log  *zap.Logger // nil: discarded
 }
@@ -43,7 +43,8 @@ func (o *Options) metadata() []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64([]byte{1}, o.Cluster), o.ID)
 }
 
-// DamageError says that the log on disk is not what was written. The node sets its folder aside and joins with a new id.
+// DamageError says that the log on disk is not what was written. The node sets its folder aside and joins
+// with a new id.
 type DamageError struct {
 	File   string
 	Offset int64 // -1: not one place in the file
@@ -68,13 +69,15 @@ type SyncError struct {
 func (e *SyncError) Error() string { return fmt.Sprintf("raft log %s: sync: %v", e.Dir, e.Cause) }
 func (e *SyncError) Unwrap() error { return e.Cause }
 
-// ErrFailed is wrapped by every error of Save and Compact after the first one: what is on disk is not known any more.
+// ErrFailed is wrapped by every error of Save and Compact after the first one: what is on disk is not known
+// any more.
 var ErrFailed = errors.New("raft log: failed before")
 
 // ErrForeign is wrapped by the error of Open for the log of another node or cluster.
 var ErrForeign = errors.New("raft log of another node")
 
-// Log is the raft log of one node. One goroutine at a time uses it; Memory, Size, Retain and Behind are safe for others.
+// Log is the raft log of one node. One goroutine at a time uses it; Memory, Size, Retain and Behind are safe
+// for others.
 type Log struct {
 	options Options
 	wal     *wal.WAL
@@ -93,8 +96,8 @@ type Log struct {
 // Exists reports whether dir has a log.
 func Exists(dir string) bool { return wal.Exist(dir) }
 
-// Create makes the log of a new id. A founder passes the snapshot {index 1, term 1, voters} with which all begin; nil: an
-// empty log. After an error or a crash there is no log.
+// Create makes the log of a new id. A founder passes the snapshot {index 1, term 1, voters} with which all
+// begin; nil: an empty log. After an error or a crash there is no log.
 func Create(o Options, first *raftpb.SnapshotMetadata) error {
 	staging := o.Dir + ".new"
 	if err := os.RemoveAll(staging); err != nil {
@@ -219,8 +222,8 @@ func (l *Log) begin(c *content, anew bool) error {
 // Memory returns the entries as raft reads them.
 func (l *Log) Memory() *raft.MemoryStorage { return l.memory }
 
-// Save writes what a Ready asks for, first to disk, then to memory. It is on disk when Save returns, except for a HardState
-// whose commit alone is another.
+// Save writes what a Ready asks for, first to disk, then to memory. It is on disk when Save returns, except
+// for a HardState whose commit alone is another.
 func (l *Log) Save(hs *raftpb.HardState, entries []*raftpb.Entry, snap *raftpb.Snapshot) error {
 	if l.err != nil {
 		return fmt.Errorf("%w: %w", ErrFailed, l.err)
@@ -260,7 +263,8 @@ func (l *Log) fail(err error) error {
 	return l.err
 }
 
-// failure gives an error of the library its place. Syncs fail with a bare error number; so does an allocation on a full disk.
+// failure gives an error of the library its place. Syncs fail with a bare error number; so does an allocation
+// on a full disk.
 func (l *Log) failure(err error) error {
 	if number, ok := err.(syscall.Errno); ok && number != syscall.ENOSPC && number != syscall.EDQUOT {
 		return &SyncError{l.options.Dir, err}

@@ -200,7 +200,8 @@ func TestOpenPosition(t *testing.T) {
 	}
 }
 
-// TestSaveSnapshot shows that stores of a peer begin the log anew, after a restart too, whatever the log had before.
+// TestSaveSnapshot shows that stores of a peer begin the log anew, after a restart too, whatever the log had
+// before.
 func TestSaveSnapshot(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -246,7 +247,8 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestCompact shows that the log keeps what the local files lack, what Keep says, what is retained, and no more.
+// TestCompact shows that the log keeps what the local files lack, what Keep says, what is retained, and no
+// more.
 func TestCompact(t *testing.T) {
 	t.Parallel()
 	o, l := created(t)
@@ -316,7 +318,8 @@ func TestCompact(t *testing.T) {
 	}
 }
 
-// TestHardStateSurvivesSegments shows that a vote is found again although the segment that it was written to is gone.
+// TestHardStateSurvivesSegments shows that a vote is found again although the segment that it was written to
+// is gone.
 func TestHardStateSurvivesSegments(t *testing.T) {
 	t.Parallel()
 	o, l := created(t)
@@ -371,11 +374,12 @@ func copyTo(t *testing.T, o Options) Options {
 	return o
 }
 
-// TestDamage damages each region of each segment, by other bytes and by zeros. No damage is read as if it were the log:
-// it is an error, or changes nothing, or is a cut of the last Save, which looks like that of a power cut.
+// TestDamage damages each region of each segment, by other bytes and by zeros. No damage is read as if it
+// were the log: it is an error, or changes nothing, or is a cut of the last Save, which looks like that of a
+// power cut.
 func TestDamage(t *testing.T) {
 	t.Parallel()
-	random, stride := drill.Rand(t), drill.Pick(1999, 499, 61)
+	random, stride := drill.Rand(t), drill.Pick(1999, 997, 61)
 	o, known := history(t)
 	whole, beforeLast := known[len(known)-1], known[len(known)-2:]
 	files, err := listSegments(o.Dir)
@@ -471,12 +475,12 @@ func TestMissingSegment(t *testing.T) {
 	}
 }
 
-// TestPowerCut cuts the last Save at each sector, with all subsets of sectors at random lost: what was synced before is
-// there, and of the last Save a part at most.
+// TestPowerCut cuts the last Save at each sector, with all subsets of sectors at random lost: what was synced
+// before is there, and of the last Save a part at most.
 func TestPowerCut(t *testing.T) {
 	t.Parallel()
 	random := drill.Rand(t)
-	for range drill.Pick(4, 20, 60) {
+	for range drill.Pick(4, 8, 60) {
 		o, l := created(t)
 		last := uint64(1)
 		for i := range random.Uint64N(6) {
@@ -529,7 +533,8 @@ func TestPowerCut(t *testing.T) {
 	}
 }
 
-// TestWriteError shows that a log that could not be written says so from then on, and opens again with all it had.
+// TestWriteError shows that a log that could not be written says so from then on, and opens again with all it
+// had.
 func TestWriteError(t *testing.T) {
 	t.Parallel()
 	o, l := created(t)
@@ -551,11 +556,12 @@ func TestWriteError(t *testing.T) {
 	expect(t, opened(t, o), want)
 }
 
-// TestRandomHistories saves, compacts, takes stores and opens again at random, beside a model of what raft expects.
+// TestRandomHistories saves, compacts, takes stores and opens again at random, beside a model of what raft
+// expects.
 func TestRandomHistories(t *testing.T) {
 	t.Parallel()
 	random := drill.Rand(t)
-	for round := range drill.Pick(4, 15, 150) {
+	for round := range drill.Pick(4, 8, 150) {
 		o, l := created(t)
 		l.Close()
 		o.Keep = 6 << 10

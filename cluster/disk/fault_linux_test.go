@@ -20,8 +20,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestWriteStopsAtEveryByte leaves each part of a Save and of an Open in the file, as a write does that fails or that a kill
-// interrupts. None is damage, and what was acknowledged before is there. A drill stops at every byte, other runs at some.
+// TestWriteStopsAtEveryByte leaves each part of a Save and of an Open in the file, as a write does that fails
+// or that a kill interrupts. None is damage, and what was acknowledged before is there. A drill stops at
+// every byte, other runs at some.
 func TestWriteStopsAtEveryByte(t *testing.T) {
 	t.Parallel()
 	o, l := created(t)
@@ -43,7 +44,7 @@ func TestWriteStopsAtEveryByte(t *testing.T) {
 	save(t, l, hard(2, 1, 4), entries(2, 5, 7, 200))
 	saving := read()
 	l.Close()
-	random, stride := drill.Rand(t), drill.Pick(31, 7, 1)
+	random, stride := drill.Rand(t), drill.Pick(31, 13, 1)
 	for _, step := range [][2][]byte{{before, opening}, {opening, saving}} {
 		from, to := step[0], step[1]
 		for at := range to {
@@ -65,7 +66,8 @@ func TestWriteStopsAtEveryByte(t *testing.T) {
 	}
 }
 
-// TestRewriteCoversTheLastSave shows that Open forces everything to disk of which a failed Save may have left copies in memory only.
+// TestRewriteCoversTheLastSave shows that Open forces everything to disk of which a failed Save may have left
+// copies in memory only.
 func TestRewriteCoversTheLastSave(t *testing.T) {
 	t.Parallel()
 	o, l := created(t)
@@ -90,7 +92,8 @@ func TestRewriteCoversTheLastSave(t *testing.T) {
 	}
 }
 
-// faultVariable makes the test binary be the process whose system calls fail: the number of a call, an error, a folder.
+// faultVariable makes the test binary be the process whose system calls fail: the number of a call, an error,
+// a folder.
 const faultVariable = "MAYFLY_TEST_RAFTLOG_FAULT"
 
 // Exit codes of that process besides the number of the last acknowledged entry.
@@ -101,10 +104,12 @@ const (
 	faultNoTest = 203
 )
 
-// TestFailedCalls lets one system call fail in a process with a log: forever, from between two Saves on. The process sees errors
-// that are no damage, can close the log and try to open it again, and what it had acknowledged is there afterwards.
+// TestFailedCalls lets one system call fail in a process with a log: forever, from between two Saves on. The
+// process sees errors that are no damage, can close the log and try to open it again, and what it had
+// acknowledged is there afterwards.
 //
-// No test runs beside it: until a new process has begun, it holds the locks of all logs that are open in this one.
+// No test runs beside it: until a new process has begun, it holds the locks of all logs that are open in this
+// one.
 func TestFailedCalls(t *testing.T) {
 	drill.Slow(t)
 	if fault := os.Getenv(faultVariable); fault != "" {
@@ -212,8 +217,8 @@ func failCalls(t *testing.T, fault []string) int {
 	return int(last)
 }
 
-// filter makes a system call fail with an error in this process, for good. Go's runtime wakes a thread by a write of eight
-// bytes and ends the process if that fails; it does not.
+// filter makes a system call fail with an error in this process, for good. Go's runtime wakes a thread by a
+// write of eight bytes and ends the process if that fails; it does not.
 func filter(number, errno int) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

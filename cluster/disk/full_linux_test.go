@@ -36,8 +36,8 @@ type ballast struct {
 	pages int64
 }
 
-// leave makes the ballast so large that a number of pages is free. The log prepares its next segment beside it: if that takes room
-// between the look and the growth, leave looks again.
+// leave makes the ballast so large that a number of pages is free. The log prepares its next segment beside
+// it: if that takes room between the look and the growth, leave looks again.
 func (b *ballast) leave(t *testing.T, pages int64) {
 	t.Helper()
 	for range 100 {
@@ -79,8 +79,9 @@ func (b *ballast) resize(pages int64) error {
 	return nil
 }
 
-// TestFullDisk fills the disk at every page that a log writes, opens the log again and again while the disk is full or gets a
-// little room, and writes on. What Save has acknowledged is there whenever the log opens, and no full disk is taken for damage.
+// TestFullDisk fills the disk at every page that a log writes, opens the log again and again while the disk
+// is full or gets a little room, and writes on. What Save has acknowledged is there whenever the log opens,
+// and no full disk is taken for damage.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := smallDisk(t, 100)
@@ -92,7 +93,7 @@ func TestFullDisk(t *testing.T) {
 	b := &ballast{File: file}
 	random := drill.Rand(t)
 	var failedOpens, failedSaves int
-	for range drill.Pick(4, 15, 100) {
+	for range drill.Pick(4, 8, 100) {
 		b.empty(t)
 		o := Options{Dir: filepath.Join(dir, "wal"), Cluster: 7, ID: 1, Applied: 1, Term: 1}
 		if err := os.RemoveAll(o.Dir); err != nil {

@@ -147,7 +147,8 @@ func (c *content) entry(e *raftpb.Entry) error {
 	return nil
 }
 
-// marker takes the place from which the log is to be read. If the log does not have it, raft has dropped the log for stores of a peer.
+// marker takes the place from which the log is to be read. If the log does not have it, raft has dropped the
+// log for stores of a peer.
 func (c *content) marker(at place) {
 	if at.index == 0 {
 		return
@@ -202,7 +203,8 @@ func (c *content) term(index uint64) uint64 {
 	return c.entries[index-c.base.index-1].GetTerm()
 }
 
-// commit raises the commit index: what the local files have is committed, even if a power cut took the note of it.
+// commit raises the commit index: what the local files have is committed, even if a power cut took the note
+// of it.
 func (c *content) commit(index uint64) {
 	if index > c.hard.GetCommit() {
 		hs := &raftpb.HardState{Term: new(c.hard.GetTerm()), Vote: new(c.hard.GetVote()), Commit: &index}
@@ -213,7 +215,8 @@ func (c *content) commit(index uint64) {
 	}
 }
 
-// position compares the log with the position of the local files. It reports whether the log begins anew after it.
+// position compares the log with the position of the local files. It reports whether the log begins anew
+// after it.
 func (c *content) position(o *Options) (anew bool, err error) {
 	damaged := func(format string, args ...any) error {
 		return &DamageError{c.tail, -1, fmt.Errorf(format, args...)}
@@ -235,8 +238,9 @@ func (c *content) position(o *Options) (anew bool, err error) {
 	return false, err
 }
 
-// rewrite writes the last Save again where it is, and all after it: what was read may be in the kernel's cache only. It
-// appends nothing. A copy of entries that a full disk cuts short would replace those after it too.
+// rewrite writes the last Save again where it is, and all after it: what was read may be in the kernel's
+// cache only. It appends nothing. A copy of entries that a full disk cuts short would replace those after it
+// too.
 func (c *content) rewrite() error {
 	f, err := os.OpenFile(c.tail, os.O_RDWR, 0)
 	if err != nil {
@@ -266,7 +270,8 @@ func (c *content) install(o *Options) {
 	c.base, c.entries, c.hard = place{o.Applied, o.Term}, nil, hs
 }
 
-// ended takes the end of a file's records. Only the last segment may end with a part of a record or with zeros.
+// ended takes the end of a file's records. Only the last segment may end with a part of a record or with
+// zeros.
 func (c *content) ended(f *os.File, path string, offset int64, last bool, err error) error {
 	info, statErr := f.Stat()
 	if statErr != nil {
@@ -298,8 +303,8 @@ func (c *content) ended(f *os.File, path string, offset int64, last bool, err er
 	return nil
 }
 
-// cutShort reports whether a record that is not valid was written in part: only zeros are where it ends, and after it. The
-// library knows torn records by whole sectors of zeros.
+// cutShort reports whether a record that is not valid was written in part: only zeros are where it ends, and
+// after it. The library knows torn records by whole sectors of zeros.
 func cutShort(rest []byte) bool {
 	written := len(bytes.TrimRight(rest, "\x00"))
 	if written < 8 {
@@ -308,8 +313,8 @@ func cutShort(rest []byte) bool {
 	return written < 8+int(min(binary.LittleEndian.Uint64(rest)&^(0xff<<56), uint64(len(rest))))
 }
 
-// removeLeftovers deletes segments that were allocated ahead. The library would use them with what an attempt to begin a
-// segment has left in them.
+// removeLeftovers deletes segments that were allocated ahead. The library would use them with what an attempt
+// to begin a segment has left in them.
 func removeLeftovers(dir string) error {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.tmp"))
 	for _, path := range paths {
@@ -318,8 +323,8 @@ func removeLeftovers(dir string) error {
 	return err
 }
 
-// readFrom reads what is written in a file from an offset on. Blocks of zeros at the end are left out: a segment is
-// allocated as a whole, so they are most of it.
+// readFrom reads what is written in a file from an offset on. Blocks of zeros at the end are left out: a
+// segment is allocated as a whole, so they are most of it.
 func readFrom(f *os.File, offset int64) ([]byte, error) {
 	if _, err := f.Seek(offset, io.SeekStart); err != nil {
 		return nil, err

@@ -12,12 +12,14 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// synced reports whether the bytes after the last whole record have records of which one was synced before another was
-// written. Then what lies before them was on disk once, so a power cut cannot be why it is not there.
+// synced reports whether the bytes after the last whole record have records of which one was synced before
+// another was written. Then what lies before them was on disk once, so a power cut cannot be why it is not
+// there.
 //
-// Every Save with entries writes them, then the hard state, then syncs; every marker is synced. So an entry that is
-// followed by a hard state and another entry was synced, and so was one that is followed by an entry with no higher index. The
-// checksums of two records next to each other are a chain; only records in a chain count.
+// Every Save with entries writes them, then the hard state, then syncs; every marker is synced. So an entry
+// that is followed by a hard state and another entry was synced, and so was one that is followed by an entry
+// with no higher index. The checksums of two records next to each other are a chain; only records in a chain
+// count.
 func synced(rest []byte) bool {
 	var entries, states int // since the last entry, and before it
 	var before uint64       // index of the last entry

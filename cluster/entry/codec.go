@@ -43,8 +43,8 @@ func (w *writer) ids(ids []uint64) {
 	}
 }
 
-// reader takes the fields of an entry or a state. After the first field that is not there, all others are zero.
-// It accepts only the bytes that writer writes: one encoding for each value.
+// reader takes the fields of an entry or a state. After the first field that is not there, all others are
+// zero. It accepts only the bytes that writer writes: one encoding for each value.
 type reader struct {
 	buf []byte
 	bad bool

@@ -11,7 +11,8 @@ const Version = 1
 // Kind is what an entry holds.
 type Kind uint8
 
-// The kinds of entries. None is raft's own empty entry at the start of a term; Conf is a change of raft's configuration.
+// The kinds of entries. None is raft's own empty entry at the start of a term; Conf is a change of raft's
+// configuration.
 const (
 	None Kind = iota
 	Batch

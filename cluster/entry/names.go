@@ -14,8 +14,8 @@ const (
 	mostHost    = 255 // bytes; a name of DNS is no longer
 )
 
-// IsName reports whether a node can have the name: 1 to 63 letters, digits, dots, dashes and underscores, the first a letter
-// or a digit.
+// IsName reports whether a node can have the name: 1 to 63 letters, digits, dots, dashes and underscores, the
+// first a letter or a digit.
 func IsName(name string) bool {
 	for i := range len(name) {
 		c := name[i]
@@ -27,8 +27,9 @@ func IsName(name string) bool {
 	return len(name) >= 1 && len(name) <= mostName
 }
 
-// IsAddr reports whether others can dial the address: host:port with both parts. The host is a name, or an address of IPv4 or,
-// in brackets, of IPv6 with or without a zone. 0.0.0.0 and :: are no addresses of one machine.
+// IsAddr reports whether others can dial the address: host:port with both parts. The host is a name, or an
+// address of IPv4 or, in brackets, of IPv6 with or without a zone. 0.0.0.0 and :: are no addresses of one
+// machine.
 func IsAddr(addr string) bool {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil || host == "" || len(host) > mostHost {

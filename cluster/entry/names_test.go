@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// What a member may be called is bounded, and has no byte that a line of a log or of CLUSTER NODES cannot show.
+// What a member may be called is bounded, and has no byte that a line of a log or of CLUSTER NODES cannot
+// show.
 func TestLegalNames(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"a", "node-1.eu_2", "9", strings.Repeat("n", 63)} {

@@ -15,8 +15,8 @@ type Member struct {
 	Leaving bool   // to be removed from the configuration
 }
 
-// State is the cluster as of an entry. Voters and Learners are raft's configuration, Members what it is to become:
-// the leader changes the configuration one id at a time until they agree.
+// State is the cluster as of an entry. Voters and Learners are raft's configuration, Members what it is to
+// become: the leader changes the configuration one id at a time until they agree.
 type State struct {
 	Session   uint64   // the last that has begun; 0: none
 	Leader    uint64   // the id of the node whose session it is
@@ -50,7 +50,8 @@ func (s State) Encode() []byte {
 	return w.buf
 }
 
-// DecodeState returns the state that data holds. Empty data is the zero State: a node that does not belong to a configuration yet.
+// DecodeState returns the state that data holds. Empty data is the zero State: a node that does not belong to
+// a configuration yet.
 func DecodeState(data []byte) (s State, err error) {
 	if len(data) == 0 {
 		return State{}, nil
@@ -164,8 +165,8 @@ func (s *State) change(op Op, m Member) bool {
 	return false
 }
 
-// Configure takes over raft's configuration, from which an id was removed unless it is 0. The member that has left is a
-// member no longer.
+// Configure takes over raft's configuration, from which an id was removed unless it is 0. The member that has
+// left is a member no longer.
 func (s *State) Configure(voters, learners []uint64, removed uint64) {
 	s.Voters, s.Learners = sortedIDs(voters), sortedIDs(learners)
 	if removed != 0 {

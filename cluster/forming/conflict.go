@@ -9,10 +9,10 @@ import (
 	"sync"
 )
 
-// Conflict returns a *RefusedError if this node, a member, must not take part in raft: another server has its identity, its folder
-// is of another cluster than its peers, or its cluster-node-timeout is not theirs. It asks the peers once; those that do not
-// answer say nothing against it. Of two nodes that contradict each other the later one notices it, if each asks before it takes
-// part and once more when it does.
+// Conflict returns a *RefusedError if this node, a member, must not take part in raft: another server has its
+// identity, its folder is of another cluster than its peers, or its cluster-node-timeout is not theirs. It
+// asks the peers once; those that do not answer say nothing against it. Of two nodes that contradict each
+// other the later one notices it, if each asks before it takes part and once more when it does.
 func (f *Former) Conflict(ctx context.Context) error {
 	self := f.hello()
 	if !self.formed() {
@@ -31,9 +31,10 @@ func (f *Former) Conflict(ctx context.Context) error {
 	return f.twin(ctx, self.Identity, answers)
 }
 
-// timeouts returns an error if cluster-node-timeout differs from that of a peer that takes part, or from those of most nodes. A
-// leader trusts for its own time that the others elect no leader, and they wait for theirs: it could reply with what is outdated.
-// A peer alone that waits for its correction stops no other node.
+// timeouts returns an error if cluster-node-timeout differs from that of a peer that takes part, or from
+// those of most nodes. A leader trusts for its own time that the others elect no leader, and they wait for
+// theirs: it could reply with what is outdated. A peer alone that waits for its correction stops no other
+// node.
 func timeouts(self *hello, answers map[string]*hello) error {
 	all, same := 1, 1
 	var differs string
@@ -62,8 +63,8 @@ func timeouts(self *hello, answers map[string]*hello) error {
 	return nil
 }
 
-// foreignFolder returns an error if the peers that are members of a cluster are all of another one: this node would bring clients
-// of their cluster into its own. If only some are, they are named in the log.
+// foreignFolder returns an error if the peers that are members of a cluster are all of another one: this node
+// would bring clients of their cluster into its own. If only some are, they are named in the log.
 func (f *Former) foreignFolder(own *Identity, answers map[string]*hello) error {
 	var foreign []string
 	related := false
@@ -87,8 +88,9 @@ func (f *Former) foreignFolder(own *Identity, answers map[string]*hello) error {
 	return &RefusedError{text + "; set cluster-peers to the nodes of its cluster, or use another folder"}
 }
 
-// twin returns an error if another server has the identity of this node, because one folder is a copy of the other. Two of them
-// would vote twice. They cannot have the same address: this node is asked for at each other one that it has, or had.
+// twin returns an error if another server has the identity of this node, because one folder is a copy of the
+// other. Two of them would vote twice. They cannot have the same address: this node is asked for at each
+// other one that it has, or had.
 func (f *Former) twin(ctx context.Context, own *Identity, answers map[string]*hello) error {
 	var addrs []string
 	look := func(members []Member) {

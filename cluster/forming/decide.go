@@ -70,8 +70,8 @@ func refusing(format string, parts ...any) decision {
 	return decision{action: refuse, reason: fmt.Sprintf(format, parts...)}
 }
 
-// decide returns what the node self does when its peers have given these answers, by name. A nil answer is none.
-// The answers must be younger than the identity of self.
+// decide returns what the node self does when its peers have given these answers, by name. A nil answer is
+// none. The answers must be younger than the identity of self.
 func decide(self hello, answers map[string]*hello) decision {
 	v := view{self: self, answers: answers, names: slices.Sorted(maps.Keys(answers))}
 	switch self.stage() {
@@ -158,8 +158,8 @@ func (v *view) rejoin() decision {
 	return waiting("this node has lost its files and no peer is a member of its cluster: %s; restore the files of one of them", v.stages())
 }
 
-// majority checks that a cluster can still have a leader. It cannot if all peers answer, none knows a leader, and half of the
-// members or more have lost their files.
+// majority checks that a cluster can still have a leader. It cannot if all peers answer, none knows a leader,
+// and half of the members or more have lost their files.
 func (v *view) majority(cluster uint64) (decision, bool) {
 	var whole []string
 	members := 0
@@ -328,8 +328,9 @@ func differences(aName string, a []Peer, bName string, b []Peer) string {
 	return strings.Join(parts, "; ")
 }
 
-// partitions describes how the numbers of partitions differ, empty if they do not. Nodes that begin without data make their
-// own folders. Later a node gets a folder of another one, with its partitions: cursors of SCAN are the same at all of them.
+// partitions describes how the numbers of partitions differ, empty if they do not. Nodes that begin without
+// data make their own folders. Later a node gets a folder of another one, with its partitions: cursors of
+// SCAN are the same at all of them.
 func (v *view) partitions() string {
 	for _, name := range v.names {
 		if h := v.answers[name]; h.Partitions != v.self.Partitions {
@@ -339,8 +340,8 @@ func (v *view) partitions() string {
 	return ""
 }
 
-// founder returns who gives out ids: the one node with data, else the one with the least name. An empty name has the decision
-// that follows from not all peers answering and agreeing, or from several nodes with data.
+// founder returns who gives out ids: the one node with data, else the one with the least name. An empty name
+// has the decision that follows from not all peers answering and agreeing, or from several nodes with data.
 func (v *view) founder() (name string, d decision) {
 	if d, ok := v.everyone(); !ok {
 		return "", d

@@ -20,8 +20,8 @@ func membersABC(base uint64) (members []Member) {
 	return members
 }
 
-// state makes a node from words: its name, then "data", "prepared:X:founder", "withdata", "formed:X:founder", "joining:X",
-// "lost:X", "leads", "serves", "peers=ab", "partitions:4".
+// state makes a node from words: its name, then "data", "prepared:X:founder", "withdata", "formed:X:founder",
+// "joining:X", "lost:X", "leads", "serves", "peers=ab", "partitions:4".
 func state(t *testing.T, text string) *hello {
 	t.Helper()
 	words := strings.Fields(text)
@@ -63,7 +63,8 @@ func state(t *testing.T, text string) *hello {
 	return h
 }
 
-// TestDecide has every case of a first start and of a lost disk, seen by the first node of each row. "-" is a node that does not answer.
+// TestDecide has every case of a first start and of a lost disk, seen by the first node of each row. "-" is a
+// node that does not answer.
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ nodes, want string }{

@@ -43,12 +43,13 @@ type Membership interface {
 	Leader() (leader Member, known bool) // this node's own ID if it leads
 	Members() []Member                   // who are in the cluster or announced (ID 0)
 	Removed(id uint64) bool
-	// Join makes m a member in place of the one with its name, once raft has committed that. It returns nil if m is one.
-	// Errors are one line, and shown at the node that wants to join. Only the leader is asked.
+	// Join makes m a member in place of the one with its name, once raft has committed that. It returns nil
+	// if m is one. Errors are one line, and shown at the node that wants to join. Only the leader is asked.
 	Join(ctx context.Context, m Member) error
 }
 
-// Former answers the control requests of other nodes and brings this node into a cluster. Safe for concurrent use.
+// Former answers the control requests of other nodes and brings this node into a cluster. Safe for concurrent
+// use.
 type Former struct {
 	config Config
 	write  func(clusterDir string, identity *Identity) error // tests replace it
@@ -104,8 +105,8 @@ func (f *Former) Serve(m Membership) {
 	f.membership = m
 }
 
-// Lose forgets the id of this node, durably: its files are damaged or its id was removed. The node can only come back into
-// the same cluster then, by Form, with another id. Call it before the files are set aside.
+// Lose forgets the id of this node, durably: its files are damaged or its id was removed. The node can only
+// come back into the same cluster then, by Form, with another id. Call it before the files are set aside.
 func (f *Former) Lose() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -181,7 +182,8 @@ func (f *Former) Form(ctx context.Context) (*Identity, error) {
 	}
 }
 
-// step asks all peers once and does what follows. It returns the identity of a member; again asks for a step at once.
+// step asks all peers once and does what follows. It returns the identity of a member; again asks for a step
+// at once.
 func (f *Former) step(ctx context.Context) (identity *Identity, again bool, err error) {
 	self := f.hello() // before the answers, so that none of them is older than the identity
 	if self.formed() {
@@ -290,7 +292,8 @@ func (f *Former) each(peers []Peer, do func(Peer)) {
 	wg.Wait()
 }
 
-// ask says hello to all peers. Those that do not answer have a nil answer. With an error the other answers count, too.
+// ask says hello to all peers. Those that do not answer have a nil answer. With an error the other answers
+// count, too.
 func (f *Former) ask(ctx context.Context, self *hello) (map[string]*hello, error) {
 	var mu sync.Mutex
 	answers := map[string]*hello{}

@@ -198,7 +198,8 @@ func (m *fixedMembership) Join(_ context.Context, joiner Member) error {
 	return nil
 }
 
-// Three nodes form one cluster whatever the order of their start, and a fourth joins, as does one that has lost its disk.
+// Three nodes form one cluster whatever the order of their start, and a fourth joins, as does one that has
+// lost its disk.
 func TestForm(t *testing.T) {
 	t.Parallel()
 	for _, order := range []string{"abc", "cba", "bca"} {
@@ -321,7 +322,8 @@ func TestJoinRefused(t *testing.T) {
 	}
 }
 
-// A member whose peers are all of another cluster does not take part: clients of that cluster would end up in its own.
+// A member whose peers are all of another cluster does not take part: clients of that cluster would end up in
+// its own.
 func TestFolderOfAnotherCluster(t *testing.T) {
 	t.Parallel()
 	g := newGroup(t, "a", "b", "c")
@@ -351,8 +353,8 @@ func TestFolderOfAnotherCluster(t *testing.T) {
 	}
 }
 
-// A node whose cluster-node-timeout is not that of the others does not take part: a leader with a longer one would serve reads
-// while the others have elected another.
+// A node whose cluster-node-timeout is not that of the others does not take part: a leader with a longer one
+// would serve reads while the others have elected another.
 func TestTimeoutsThatDiffer(t *testing.T) {
 	t.Parallel()
 	of := func(ms int64, takesPart bool) *hello {

@@ -36,12 +36,14 @@ type Identity struct {
 	Stage   Stage  `json:"stage"`
 	// Founder is the name of the node that began the cluster, if this node was there; else empty.
 	Founder string `json:"founder,omitempty"`
-	// FoundedWithData reports that the founder's folder had data. Only the founder has a configuration at first then; the
-	// others begin with an empty log and get its stores. Without data, all begin with raft's snapshot at {1, 1}.
+	// FoundedWithData reports that the founder's folder had data. Only the founder has a configuration at
+	// first then; the others begin with an empty log and get its stores. Without data, all begin with raft's
+	// snapshot at {1, 1}.
 	FoundedWithData bool `json:"founded_with_data,omitempty"`
 	// Joined reports that the node came later: it begins with an empty log and no configuration.
 	Joined bool `json:"joined,omitempty"`
-	// Members are those at the founding or, of a node that joined, those at that time, with itself. Ascending by name.
+	// Members are those at the founding or, of a node that joined, those at that time, with itself. Ascending
+	// by name.
 	Members []Member `json:"members,omitempty"`
 }
 
@@ -159,8 +161,8 @@ func checkMembers(members []Member) error {
 // mostIdentity bounds the file that Read takes.
 const mostIdentity = 1 << 20
 
-// Read returns the identity in DIR/cluster, nil if there is none. A *DamageError is the error for a damaged one,
-// a *VersionError for that of a newer program.
+// Read returns the identity in DIR/cluster, nil if there is none. A *DamageError is the error for a damaged
+// one, a *VersionError for that of a newer program.
 func Read(clusterDir string) (*Identity, error) {
 	path := filepath.Join(clusterDir, FileName)
 	f, err := os.Open(path)
@@ -211,8 +213,8 @@ func write(clusterDir string, identity *Identity) error {
 	return vfs.SyncDir(vfs.OS, clusterDir)
 }
 
-// WriteLost makes a node one that has lost its files and its identity with them. It may then only join the cluster to
-// which its peers belong. A damaged identity is kept beside it.
+// WriteLost makes a node one that has lost its files and its identity with them. It may then only join the
+// cluster to which its peers belong. A damaged identity is kept beside it.
 func WriteLost(clusterDir, name string) error {
 	path := filepath.Join(clusterDir, FileName)
 	if err := os.Rename(path, filepath.Join(clusterDir, "damaged-"+FileName)); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -171,8 +171,8 @@ func FuzzIdentity(f *testing.F) {
 	})
 }
 
-// FuzzRequest takes any control request without a panic. None of them makes a node a member, or one that has data or an
-// identity another node.
+// FuzzRequest takes any control request without a panic. None of them makes a node a member, or one that has
+// data or an identity another node.
 func FuzzRequest(f *testing.F) {
 	form, _ := json.Marshal(formRequest{Identity{Cluster: clusterX, ID: 2, Name: "b", Stage: Prepared, Founder: "a", Members: membersABC(1)}, 1})
 	join, _ := json.Marshal(joinRequest{Cluster: clusterX, To: "b", Member: Member{Name: "c", ID: 9, Addr: "h3:1"}})

@@ -2,8 +2,9 @@ package forming
 
 import "context"
 
-// Leader asks the peers of a member for the name of the node that leads, which is another one, and for the members. It is for
-// the time in which this node takes no part in raft. What the leader says of itself comes first.
+// Leader asks the peers of a member for the name of the node that leads, which is another one, and for the
+// members. It is for the time in which this node takes no part in raft. What the leader says of itself comes
+// first.
 func (f *Former) Leader(ctx context.Context) (name string, members []Member, known bool) {
 	self := f.hello()
 	if !self.formed() {

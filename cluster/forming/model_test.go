@@ -331,8 +331,8 @@ func (m *model) whole() bool {
 	return true
 }
 
-// TestModel lets nodes crash between any two steps of forming, lose their disks and get requests late or twice. There are
-// never two clusters, no id takes part twice, and there is one cluster when all are up.
+// TestModel lets nodes crash between any two steps of forming, lose their disks and get requests late or
+// twice. There are never two clusters, no id takes part twice, and there is one cluster when all are up.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	first := drill.Seed(t)

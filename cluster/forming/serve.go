@@ -23,8 +23,8 @@ type helloRequest struct {
 	Peers []Peer `json:"peers"`
 }
 
-// formRequest gives a node its id. Run is that of its hello: a request that arrives late at a node whose disk was lost meanwhile
-// must not bring its id back.
+// formRequest gives a node its id. Run is that of its hello: a request that arrives late at a node whose disk
+// was lost meanwhile must not bring its id back.
 type formRequest struct {
 	Identity
 	Run uint64 `json:"run,string"`
@@ -36,7 +36,8 @@ type joinRequest struct {
 	Member  Member `json:"member"`
 }
 
-// joinAnswer is one of: the node is a member now; its id was removed before; another node leads; no leader is known.
+// joinAnswer is one of: the node is a member now; its id was removed before; another node leads; no leader is
+// known.
 type joinAnswer struct {
 	Joined  bool     `json:"joined,omitempty"`
 	Removed bool     `json:"removed,omitempty"`
@@ -209,7 +210,8 @@ func (f *Former) answerJoin(ctx context.Context, request *joinRequest) (*joinAns
 	return &joinAnswer{Joined: true, Members: members}, nil
 }
 
-// confirm asks a node that wants to join whether it does: the cluster must reach it, and a request may be late.
+// confirm asks a node that wants to join whether it does: the cluster must reach it, and a request may be
+// late.
 func (f *Former) confirm(ctx context.Context, cluster uint64, m Member) error {
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()

@@ -16,7 +16,8 @@ const (
 	phaseIn  = "in"  // the stores take their place
 )
 
-// Pending returns what clusterDir/incoming holds, nil if nothing is there as a whole. It removes what is not whole.
+// Pending returns what clusterDir/incoming holds, nil if nothing is there as a whole. It removes what is not
+// whole.
 func Pending(clusterDir string) (*Contents, error) {
 	if marked, err := Marked(clusterDir); err != nil || marked {
 		return nil, err
@@ -106,7 +107,8 @@ func Install(dir string) (installed bool, err error) {
 	return true, errors.Join(removeAll(incoming), removeAll(replaced))
 }
 
-// moveIn moves the files of a list that have not been moved yet. The file "format", without which a folder is empty, is the last.
+// moveIn moves the files of a list that have not been moved yet. The file "format", without which a folder is
+// empty, is the last.
 func moveIn(from, to string, files []File) error {
 	last := func(f File) bool { return f.Name == "format" }
 	files = append(slices.DeleteFunc(slices.Clone(files), last), slices.DeleteFunc(slices.Clone(files), func(f File) bool { return !last(f) })...)
@@ -152,7 +154,8 @@ func Discard(clusterDir string) error {
 // setAside are the names in DIR/cluster that belong to one life of a disk.
 var setAside = []string{"wal", "opened", "damaged-identity.json", Incoming, Outgoing, Replaced, marker, marker + ".tmp"}
 
-// HasData reports whether a folder has data files. Other files, such as a configuration or lost+found, do not count.
+// HasData reports whether a folder has data files. Other files, such as a configuration or lost+found, do not
+// count.
 func HasData(dir string) (bool, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -161,9 +164,9 @@ func HasData(dir string) (bool, error) {
 	return slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Type().IsRegular() && kept().MatchString(e.Name()) }), err
 }
 
-// SetAside moves the data files of dir and what belongs to them in dir/cluster, the raft log among them, to a folder of that
-// name in dir/cluster, and returns its path; empty if there was nothing. Nothing is deleted. The data folder must not be
-// open. After a crash another call moves the rest, to a folder of its own.
+// SetAside moves the data files of dir and what belongs to them in dir/cluster, the raft log among them, to a
+// folder of that name in dir/cluster, and returns its path; empty if there was nothing. Nothing is deleted.
+// The data folder must not be open. After a crash another call moves the rest, to a folder of its own.
 func SetAside(dir, name string) (string, error) {
 	clusterDir := filepath.Join(dir, "cluster")
 	var found []string

@@ -42,8 +42,8 @@ const (
 	mostList  = 4 << 20 // bytes of a list of files
 )
 
-// transferred are the names of the files of a backup. Like kept, it is made when it is needed first: a server without a cluster
-// does not need it.
+// transferred are the names of the files of a backup. Like kept, it is made when it is needed first: a server
+// without a cluster does not need it.
 var transferred = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(format|seed|manifest|[a-z0-9-]{1,64}\.db)$`)
 })

@@ -168,8 +168,8 @@ func crashAt(t *testing.T, n int, run func() error) (crashed bool) {
 	return errors.Is(err, errCrash)
 }
 
-// An installation that is ended before any step goes on at the next start, also if that is ended too. Before the decision the old
-// files stay.
+// An installation that is ended before any step goes on at the next start, also if that is ended too. Before
+// the decision the old files stay.
 func TestInstallAfterCrashes(t *testing.T) {
 	stream := packed(t, files("new"))
 	random := rand.New(rand.NewPCG(1, 2))
@@ -249,7 +249,8 @@ func TestInstallOfIncompleteStores(t *testing.T) {
 	}
 }
 
-// SetAside moves all of a life of the disk, and nothing else; after a crash at any step another call moves the rest.
+// SetAside moves all of a life of the disk, and nothing else; after a crash at any step another call moves
+// the rest.
 func TestSetAside(t *testing.T) {
 	for n := 0; ; n++ {
 		dir, clusterDir := folder(t)

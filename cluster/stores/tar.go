@@ -22,7 +22,8 @@ const sumsName = "sums"
 // castagnoli returns the table of the checksums. A server that is alone does not make it.
 var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
 
-// sumLine is the line of a file. Its length depends on the name alone, so that the length of a stream is known before it is read.
+// sumLine is the line of a file. Its length depends on the name alone, so that the length of a stream is
+// known before it is read.
 func sumLine(f File) string { return fmt.Sprintf("%08x %016x %s\n", f.CRC32, f.Size, f.Name) }
 
 const (
@@ -111,8 +112,8 @@ type onlyWriter struct{ io.Writer }
 // spare is how much of the disk Unpack leaves free.
 const spare = 64 << 20
 
-// Unpack writes a stream into clusterDir/incoming, in place of what is there, durably. It reads at most size bytes. After an
-// error nothing is left. The error for a stream that Pack does not make is an *InvalidError.
+// Unpack writes a stream into clusterDir/incoming, in place of what is there, durably. It reads at most size
+// bytes. After an error nothing is left. The error for a stream that Pack does not make is an *InvalidError.
 func Unpack(fsys vfs.FS, clusterDir string, index, term uint64, size int64, stream io.Reader) error {
 	if marked, err := Marked(clusterDir); err != nil || marked {
 		return errors.Join(err, errors.New("stores: others are about to be installed"))
@@ -200,7 +201,8 @@ func cut(err error, files int) error {
 	return err
 }
 
-// syncEvery is how many bytes are written before they are forced to disk: the last fsync must not take minutes.
+// syncEvery is how many bytes are written before they are forced to disk: the last fsync must not take
+// minutes.
 const syncEvery = 128 << 20
 
 func unpackFile(fsys vfs.FS, t io.Reader, dir string, h *tar.Header) (file File, err error) {

@@ -21,7 +21,8 @@ func (v *View) NodeID(m *Member) string { return v.hash("node", m.Name) }
 // ShardID returns the identifier of the one shard.
 func (v *View) ShardID() string { return v.hash("shard", "") }
 
-// hash returns 40 hexadecimal digits that depend on the cluster and a name. It names things, and hides nothing.
+// hash returns 40 hexadecimal digits that depend on the cluster and a name. It names things, and hides
+// nothing.
 func (v *View) hash(kind, name string) string {
 	sum := sha1.Sum([]byte(kind + " " + name + string(binary.BigEndian.AppendUint64(nil, v.ClusterID))))
 	return hex.EncodeToString(sum[:])
@@ -37,8 +38,8 @@ func (v *View) MemberByID(id string) *Member {
 	return nil
 }
 
-// Master returns the member that clients are to take for the master: the leader or, while none is known, this node,
-// which says so to their commands. Nil: the node knows no members yet.
+// Master returns the member that clients are to take for the master: the leader or, while none is known, this
+// node, which says so to their commands. Nil: the node knows no members yet.
 func (v *View) Master() *Member {
 	if v.Leader != nil {
 		return v.Leader

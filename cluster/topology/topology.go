@@ -47,7 +47,8 @@ type Member struct {
 	Active      bool          // this node has heard of the member within cluster-node-timeout
 }
 
-// Split returns host and port of the address for clients, each as it is written. The port is "0" if there is none.
+// Split returns host and port of the address for clients, each as it is written. The port is "0" if there is
+// none.
 func (m *Member) Split() (host, port string) {
 	i := strings.LastIndexByte(m.Client, ':')
 	if i < 0 {

@@ -26,8 +26,8 @@ import (
 	"mayfly/vfs"
 )
 
-// CredentialOptions names the files of the options cluster-cert-file, cluster-key-file, cluster-ca-cert-file and
-// cluster-secret-file.
+// CredentialOptions names the files of the options cluster-cert-file, cluster-key-file, cluster-ca-cert-file
+// and cluster-secret-file.
 type CredentialOptions struct {
 	CertFile, KeyFile, CACertFile string
 	SecretFile                    string
@@ -97,11 +97,12 @@ func onLoopback(addr string) bool {
 	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
 }
 
-// secretName is the name in the certificates that are made of a secret. Addresses do not matter: who has the secret is a node.
+// secretName is the name in the certificates that are made of a secret. Addresses do not matter: who has the
+// secret is a node.
 const secretName = "node.cluster.internal"
 
-// fromSecret derives the CA from the secret, which is the same at all nodes, and issues a certificate for this node. The CA's
-// key stays in memory and is dropped.
+// fromSecret derives the CA from the secret, which is the same at all nodes, and issues a certificate for
+// this node. The CA's key stays in memory and is dropped.
 func fromSecret(path, dir string) (*Credentials, error) {
 	secret, err := os.ReadFile(path)
 	if err != nil {
@@ -202,8 +203,8 @@ func (c *Credentials) stat() (stamps [3]stamp, err error) {
 // lookEvery is how often the files are looked at.
 const lookEvery = time.Second
 
-// current returns the material, read again if a file has changed. The error of files that cannot be used is returned once;
-// the material before stays in use.
+// current returns the material, read again if a file has changed. The error of files that cannot be used is
+// returned once; the material before stays in use.
 func (c *Credentials) current() (*material, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -223,7 +224,8 @@ func (c *Credentials) current() (*material, error) {
 	return c.now, err
 }
 
-// server returns the configuration for connections from other nodes. hosts returns those of the nodes, nil: all are.
+// server returns the configuration for connections from other nodes. hosts returns those of the nodes, nil:
+// all are.
 func (c *Credentials) server(hosts func() []string, failed func(error)) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
@@ -250,8 +252,8 @@ func (c *Credentials) server(hosts func() []string, failed func(error)) *tls.Con
 // anotherSecret is what is wrong with a node whose cluster-secret-file differs.
 const anotherSecret = "has another cluster secret: cluster-secret-file must be the same on all nodes"
 
-// differs reports whether a handshake has failed because the secrets of the two nodes differ: one of them does not know the CA of
-// the other. Nothing else can be wrong with certificates that are made of a secret.
+// differs reports whether a handshake has failed because the secrets of the two nodes differ: one of them
+// does not know the CA of the other. Nothing else can be wrong with certificates that are made of a secret.
 func (c *Credentials) differs(err error) bool {
 	if c.name == "" { // of files, whose owner knows certificates
 		return false
@@ -262,8 +264,8 @@ func (c *Credentials) differs(err error) bool {
 		errors.As(err, &remote) && remote.Op == "remote error" && slices.Contains(unknownToRemote, remote.Err.Error())
 }
 
-// unknownToRemote is what the other side says of a certificate whose CA it does not know (RFC 8446, 6.2): bad_certificate or
-// unknown_ca.
+// unknownToRemote is what the other side says of a certificate whose CA it does not know (RFC 8446, 6.2):
+// bad_certificate or unknown_ca.
 var unknownToRemote = []string{tls.AlertError(42).Error(), tls.AlertError(48).Error()}
 
 // checkName checks the name in the certificate of a node that has connected.

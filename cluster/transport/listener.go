@@ -25,8 +25,8 @@ import (
 type ListenOptions struct {
 	Addr        string       // cluster-addr, host:port
 	Credentials *Credentials // nil: no TLS; Load allows that on loopback only
-	// Hosts returns the hosts of the cluster's nodes: the certificate file of a node that connects must be valid for one of
-	// them. nil: each certificate that the CA has signed for clients is a node's.
+	// Hosts returns the hosts of the cluster's nodes: the certificate file of a node that connects must be
+	// valid for one of them. nil: each certificate that the CA has signed for clients is a node's.
 	Hosts func() []string
 	Log   zerolog.Logger
 
@@ -44,8 +44,8 @@ const (
 	mostHeaderBytes  = 16 << 10
 )
 
-// Listener is the door of a node for the other nodes. It lives as long as the process; transports come and go on it.
-// Safe for concurrent use.
+// Listener is the door of a node for the other nodes. It lives as long as the process; transports come and go
+// on it. Safe for concurrent use.
 type Listener struct {
 	o         ListenOptions
 	tcp       net.Listener
@@ -65,8 +65,8 @@ type Listener struct {
 	conns   int
 }
 
-// Listen opens the door. Requests are refused with 503 until Handle and New. No request of the process goes through a proxy of
-// the environment from then on.
+// Listen opens the door. Requests are refused with 503 until Handle and New. No request of the process goes
+// through a proxy of the environment from then on.
 func Listen(o ListenOptions) (*Listener, error) {
 	if o.Credentials == nil && !onLoopback(o.Addr) {
 		return nil, fmt.Errorf("cluster-addr %s is not on loopback and there are no credentials", o.Addr)
@@ -98,8 +98,8 @@ func Listen(o ListenOptions) (*Listener, error) {
 	return l, nil
 }
 
-// refuseProxies makes rafthttp connect to the nodes themselves, whatever HTTP_PROXY and HTTPS_PROXY say: its connections have
-// no other setting for that, and Go reads the environment once.
+// refuseProxies makes rafthttp connect to the nodes themselves, whatever HTTP_PROXY and HTTPS_PROXY say: its
+// connections have no other setting for that, and Go reads the environment once.
 func refuseProxies() error {
 	return errors.Join(os.Setenv("NO_PROXY", "*"), os.Setenv("no_proxy", "*"))
 }
@@ -252,7 +252,8 @@ func (h handshaken) Accept() (net.Conn, error) {
 func (h handshaken) Close() error   { return nil }
 func (h handshaken) Addr() net.Addr { return h.l.tcp.Addr() }
 
-// boundedConn bounds how long the other side may take to read, and leaves the count of connections when it is closed.
+// boundedConn bounds how long the other side may take to read, and leaves the count of connections when it is
+// closed.
 type boundedConn struct {
 	net.Conn
 	listener *Listener
@@ -264,7 +265,8 @@ type boundedConn struct {
 // NetConn returns the connection below.
 func (c *boundedConn) NetConn() net.Conn { return c.Conn }
 
-// freeBounds ends the bounds of a connection, which is of a client of another node from now on: the limits on clients are for it.
+// freeBounds ends the bounds of a connection, which is of a client of another node from now on: the limits on
+// clients are for it.
 func freeBounds(conn net.Conn) {
 	if secure, ok := conn.(*tls.Conn); ok {
 		conn = secure.NetConn()

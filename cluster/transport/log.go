@@ -10,7 +10,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// limitedLog bounds how often the same kind of warning is logged: unauthenticated machines decide how often they connect.
+// limitedLog bounds how often the same kind of warning is logged: unauthenticated machines decide how often
+// they connect.
 type limitedLog struct {
 	log  zerolog.Logger
 	mu   sync.Mutex
@@ -47,8 +48,8 @@ func (l *limitedLog) warn(kind, text string) {
 	}
 }
 
-// zapCore hands rafthttp's log over to zerolog. What rafthttp tells of the course of its work is for debugging, and of the
-// same warnings about a peer one in a while is enough.
+// zapCore hands rafthttp's log over to zerolog. What rafthttp tells of the course of its work is for
+// debugging, and of the same warnings about a peer one in a while is enough.
 type zapCore struct {
 	log    *limitedLog
 	peer   string // host:port

@@ -13,8 +13,8 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// Nodes connect to each other themselves, although the environment has a proxy. Go reads that once in a process, so the nodes
-// are in one of their own.
+// Nodes connect to each other themselves, although the environment has a proxy. Go reads that once in a
+// process, so the nodes are in one of their own.
 func TestNoProxy(t *testing.T) {
 	t.Parallel()
 	const marked = "MAYFLY_TEST_PROXY"

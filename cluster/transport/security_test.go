@@ -97,7 +97,8 @@ func TestSecretsThatDiffer(t *testing.T) {
 	}
 }
 
-// Only what a wrong CA causes is told of a secret, and nothing of the certificates of files: their owner knows what a CA is.
+// Only what a wrong CA causes is told of a secret, and nothing of the certificates of files: their owner
+// knows what a CA is.
 func TestWhatDiffers(t *testing.T) {
 	t.Parallel()
 	ofSecret, ofFiles := &Credentials{name: secretName}, &Credentials{}
@@ -144,8 +145,8 @@ func dialTLS(t *testing.T, addr string, cert *tls.Certificate, text string) (str
 
 const helloRequest = "POST /cluster/hello HTTP/1.1\r\nHost: x\r\nMayfly-Cluster: 1\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"
 
-// Unauthenticated machines get nothing: with no certificate, one of another CA or another secret, one that is not for clients, or one of the
-// right CA for a host that is no node's.
+// Unauthenticated machines get nothing: with no certificate, one of another CA or another secret, one that is
+// not for clients, or one of the right CA for a host that is no node's.
 func TestUnauthenticated(t *testing.T) {
 	t.Parallel()
 	ca, other := newAuthority(t, "ca"), newAuthority(t, "ca")
@@ -245,8 +246,8 @@ func TestDialledUnauthenticated(t *testing.T) {
 	}
 }
 
-// Plain bytes on a listener with TLS are answered by an alert of TLS at most, and requests without the mark of a node on one
-// without TLS not at all.
+// Plain bytes on a listener with TLS are answered by an alert of TLS at most, and requests without the mark
+// of a node on one without TLS not at all.
 func TestRawSocket(t *testing.T) {
 	t.Parallel()
 	withTLS, _ := listen(t, secret(t, someSecret), nil)
@@ -305,8 +306,9 @@ func TestRawSocket(t *testing.T) {
 	}
 }
 
-// Thousands of connections that say nothing cost a bounded number of goroutines, and do not keep a node out. No time limit
-// ends them: each newer one makes room for itself. It counts all goroutines, so no test runs beside it.
+// Thousands of connections that say nothing cost a bounded number of goroutines, and do not keep a node out.
+// No time limit ends them: each newer one makes room for itself. It counts all goroutines, so no test runs
+// beside it.
 func TestHalfOpenConnections(t *testing.T) {
 	for name, credentials := range map[string]*Credentials{"plain": nil, "secret": secret(t, someSecret)} {
 		t.Run(name, func(t *testing.T) {
@@ -393,7 +395,8 @@ func lookAgain(listeners ...*Listener) {
 	}
 }
 
-// A new certificate and then a new CA take effect without a restart, for those who connect and those who are dialled.
+// A new certificate and then a new CA take effect without a restart, for those who connect and those who are
+// dialled.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	old, next := newAuthority(t, "old"), newAuthority(t, "new")

@@ -32,9 +32,9 @@ const (
 // attemptPause is the time between two attempts; tests shorten it.
 var attemptPause = time.Second
 
-// SendStores sends m, a MsgSnap, with the stores that open returns. It returns at once and reports the end by StoresSent.
-// One transfer a node is under way at a time; further ones are dropped. A transfer that is cut is tried again, with another
-// call of open.
+// SendStores sends m, a MsgSnap, with the stores that open returns. It returns at once and reports the end by
+// StoresSent. One transfer a node is under way at a time; further ones are dropped. A transfer that is cut is
+// tried again, with another call of open.
 func (t *Transport) SendStores(m *raftpb.Message, open func() (stores io.ReadCloser, size int64, err error)) {
 	id := m.GetTo()
 	p := (*t.peers.Load())[id]
@@ -283,8 +283,8 @@ func (t *Transport) serveStores(w http.ResponseWriter, r *http.Request) {
 // refusalTime is how long a sender of stores has to read why they are refused.
 const refusalTime = time.Second
 
-// discard reads the rest of a request until the sender has noticed the refusal: if its connection were closed at once, the
-// sender would see a broken connection instead.
+// discard reads the rest of a request until the sender has noticed the refusal: if its connection were closed
+// at once, the sender would see a broken connection instead.
 func discard(w http.ResponseWriter, r *http.Request) {
 	control := http.NewResponseController(w)
 	if control.Flush() == nil && control.SetReadDeadline(clock.Deadline(refusalTime)) == nil {

@@ -14,21 +14,22 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/types"
 )
 
-// A stream is a connection between two members for another protocol. It begins as a request of HTTP that asks for that.
+// A stream is a connection between two members for another protocol. It begins as a request of HTTP that asks
+// for that.
 const streamPath = "/cluster/stream"
 
 // The protocols of streams.
 const (
 	BusStream = "mayfly-bus" // published messages: see package bus
-	// ClientStream carries the commands of one client. It neither counts among the connections of nodes nor has their write
-	// timeout.
+	// ClientStream carries the commands of one client. It neither counts among the connections of nodes nor
+	// has their write timeout.
 	ClientStream = "mayfly-client"
 )
 
 var errNoPeer = errors.New("the node is not a member")
 
-// Dial opens a stream to a member. The member gets it by [Options].Streams. The stream ends with the transport, and when the
-// member is removed.
+// Dial opens a stream to a member. The member gets it by [Options].Streams. The stream ends with the
+// transport, and when the member is removed.
 func (t *Transport) Dial(ctx context.Context, id uint64, protocol string) (net.Conn, error) {
 	p := (*t.peers.Load())[id]
 	if p == nil {

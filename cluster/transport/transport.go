@@ -32,7 +32,8 @@ import (
 type Options struct {
 	Listener    *Listener
 	Cluster, ID uint64
-	// Deliver takes a message from another node. It may block; then messages of that node wait and are dropped in the end.
+	// Deliver takes a message from another node. It may block; then messages of that node wait and are
+	// dropped in the end.
 	Deliver func(*raftpb.Message) error
 	// Unreachable says that messages to a node are lost. It must not block.
 	Unreachable func(id uint64)
@@ -46,7 +47,8 @@ type Options struct {
 	ReceiveStores func(ctx context.Context, m *raftpb.Message, size int64, r io.Reader) error
 	// Streams take the streams of other members by protocol, see Dial, and close them. Others are refused.
 	Streams map[string]func(id uint64, conn net.Conn)
-	// StoresRate bounds the speed at which stores are sent, in bytes a second to all nodes together; 0: 64 MB.
+	// StoresRate bounds the speed at which stores are sent, in bytes a second to all nodes together; 0: 64
+	// MB.
 	StoresRate int64
 	Log        zerolog.Logger
 }
@@ -91,8 +93,8 @@ func New(o Options) (*Transport, error) {
 	return t, nil
 }
 
-// peer is another member. Each has a rafthttp.Transport of its own, so that no lock is shared: removing a peer there waits
-// for its connections.
+// peer is another member. Each has a rafthttp.Transport of its own, so that no lock is shared: removing a
+// peer there waits for its connections.
 type peer struct {
 	id       uint64
 	addr     string
@@ -286,7 +288,8 @@ func (t *Transport) Close() error {
 	return nil
 }
 
-// watchCredentials connects anew when the CA's certificates change. rafthttp reads the node's own at each connection.
+// watchCredentials connects anew when the CA's certificates change. rafthttp reads the node's own at each
+// connection.
 func (t *Transport) watchCredentials() {
 	credentials := t.o.Listener.o.Credentials
 	var roots string

@@ -85,7 +85,8 @@ func TestUnknownNodes(t *testing.T) {
 	}
 }
 
-// A peer that was removed is told so, and hears it once. A peer that comes back under another address is found.
+// A peer that was removed is told so, and hears it once. A peer that comes back under another address is
+// found.
 func TestRemoveAndMove(t *testing.T) {
 	t.Parallel()
 	a, b := pair(t, nil)

@@ -21,8 +21,9 @@ func Start(t testing.TB) (socket string) {
 	return socket
 }
 
-// Find starts redis-server for the time of a test, and returns the path of its socket once it serves. It returns the
-// empty string in the quick form of tests, and if none of version 7.0 is installed, which is an error if CI=true.
+// Find starts redis-server for the time of a test, and returns the path of its socket once it serves. It
+// returns the empty string in the quick form of tests, and if none of version 7.0 is installed, which is an
+// error if CI=true.
 func Find(t testing.TB) (socket string) {
 	t.Helper()
 	if testing.Short() && !drill.On() {

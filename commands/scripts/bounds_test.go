@@ -18,6 +18,8 @@ var errTime = errors.New("ERR out of time")
 // patience is an Interrupt that ends a script when it has been asked so often.
 type patience int
 
+func (*patience) Holds(int64) error { return nil }
+
 func (p *patience) Stop() error {
 	if *p--; *p < 0 {
 		return errTime
@@ -339,7 +341,7 @@ func TestBounds(t *testing.T) { // alone: it measures the heap
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for i, body := range tt.scripts {
-				if i%drill.Pick(8, 2, 1) != 0 {
+				if i%drill.Pick(12, 4, 1) != 0 {
 					continue
 				}
 				s, err := new(Cache).Load(body, false)

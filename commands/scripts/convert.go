@@ -2,6 +2,7 @@ package scripts
 
 import (
 	"strings"
+	"unsafe"
 
 	"mayfly/commands/scripts/lua"
 )
@@ -105,8 +106,13 @@ func errorTable(m *lua.Machine, text string) *lua.Table {
 // reply turns what a script returns into a reply.
 type reply struct {
 	*runner
-	size int64
+	size  int64 // of the texts and about that of the values, as the limit counts them
+	taken int64 // bytes of the values
+	told  int64 // of taken
 }
+
+// toldStep is the number of bytes from which on the interrupt is told of more.
+const toldStep = 1 << 20
 
 func (r *reply) charge(n int) {
 	if r.size += int64(n); r.size > r.limits.Result {
@@ -124,6 +130,11 @@ func (r *reply) text(t *lua.Table, name string) (s string, ok bool) {
 
 func (r *reply) value(v lua.Value, depth int) Value {
 	r.charge(16)
+	// A list has up to twice the room for its values, and its reader makes a list of its own.
+	if r.taken += 3 * int64(unsafe.Sizeof(Value{})); r.taken-r.told >= toldStep {
+		r.told = r.taken
+		r.m.Tell(r.taken)
+	}
 	switch v := v.(type) {
 	case string:
 		r.charge(len(v))
@@ -188,12 +199,22 @@ func (r *reply) table(t *lua.Table, depth int) Value {
 			return Value{Kind: Verbatim, Str: (format + "   ")[:3] + ":" + s}
 		}
 	}
-	out := Value{Kind: Array, Elems: []Value{}}
+	out, block := Value{Kind: Array}, []Value{}
 	for i := 1; ; i++ {
 		v := t.At(i)
+		if v == nil && len(out.Elems) == 0 {
+			return Value{Kind: Array, Elems: block}
+		}
+		if v == nil || len(block) == blockLen {
+			out.Elems = append(out.Elems, Value{Kind: Block, Elems: block})
+			block = make([]Value, 0, blockLen)
+		}
 		if v == nil {
 			return out
 		}
-		out.Elems = append(out.Elems, r.value(v, depth+1))
+		block = append(block, r.value(v, depth+1))
 	}
 }
+
+// blockLen is how many elements a [Block] has.
+const blockLen = 1 << 10

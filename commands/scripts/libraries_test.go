@@ -128,7 +128,7 @@ func TestLibraries(t *testing.T) {
 			real := connect(t, redistest.Start(t))
 			g := &generator{drill.Rand(t)}
 			var expressions []string
-			for range drill.Pick(0, 400, 30_000) {
+			for range drill.Pick(0, 200, 30_000) {
 				expressions = append(expressions, f(g)...)
 			}
 			compare(t, real, expressions)

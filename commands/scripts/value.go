@@ -17,9 +17,10 @@ const (
 	Bulk           // Str
 	Status         // Str without the plus sign
 	Error          // Str without the minus sign: "ERR ...", "WRONGTYPE ..."
-	Array          // Elems
+	Array          // Elems, in which a Block stands for its own
 	Map            // Elems has keys and values in turn
 	Set            // Elems
+	Block          // Elems: some of an array. A long one that grew at once would hold up all clients while it is moved
 )
 
 // Value is a reply: of a command to a script, or of a script to its client.
@@ -34,8 +35,8 @@ type Value struct {
 // ErrorValue returns an error reply with its whole text, without the minus sign.
 func ErrorValue(text string) Value { return Value{Kind: Error, Str: text} }
 
-// Caller is what a running script calls, one method at a time: in the goroutine of Run, or in that of a coroutine
-// for which it waits.
+// Caller is what a running script calls, one method at a time: in the goroutine of Run, or in that of a
+// coroutine for which it waits.
 type Caller interface {
 	// Call runs a command. args has at least one element; the Caller may keep it and its strings.
 	// A reply of the command, errors included, is a Value in the shape of the script's protocol

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Clock returns the time since the epoch, which is always positive. It never runs backwards. Safe for concurrent use.
+// Clock returns the time since the epoch, which is always positive. It never runs backwards. Safe for
+// concurrent use.
 type Clock interface {
 	Now() int64    // ms; decides which items live
 	Micros() int64 // µs; for commands that return the time
@@ -14,9 +15,10 @@ type Clock interface {
 
 // System is the machine's clock under rule 8: it never runs backwards and never stops.
 //
-// It follows the wall clock when that is set forward. When that is set back, it goes on at the pace of the monotonic
-// clock. Formally it is m + max(w - m) over all readings, of the wall clock w and the monotonic clock m. Most readings
-// read the monotonic clock alone. The wall clock is read once in wallInterval and followed that much later.
+// It follows the wall clock when that is set forward. When that is set back, it goes on at the pace of the
+// monotonic clock. Formally it is m + max(w - m) over all readings, of the wall clock w and the monotonic
+// clock m. Most readings read the monotonic clock alone. The wall clock is read once in wallInterval and
+// followed that much later.
 type System struct {
 	lead   atomic.Int64              // ns; the greatest w - m seen
 	readAt atomic.Int64              // ns; m when w was last read
@@ -25,8 +27,8 @@ type System struct {
 	sleep  func(time.Duration)
 }
 
-// wallInterval is short against the milliseconds of expiry and long against a command. Reading both clocks takes twice
-// as long as reading one.
+// wallInterval is short against the milliseconds of expiry and long against a command. Reading both clocks
+// takes twice as long as reading one.
 const wallInterval = 200 * time.Microsecond
 
 // NewSystem starts a clock that is never behind floor (ms): the last moment known from an earlier run, or 0.
@@ -34,15 +36,15 @@ func NewSystem(floor int64) *System {
 	start := time.Now()
 	read := func() (wall, mono int64) {
 		t := time.Now()
-		return t.UnixNano() + step(), int64(t.Sub(start))
+		return t.UnixNano(), int64(t.Sub(start))
 	}
 	c := SystemReading(floor, read, time.Sleep)
 	c.mono = func() int64 { return int64(time.Since(start)) }
 	return c
 }
 
-// SystemReading returns a clock that takes wall and monotonic time, in ns, from read and waits with sleep. read must be
-// safe for concurrent use. Tests set a machine's clocks with it.
+// SystemReading returns a clock that takes wall and monotonic time, in ns, from read and waits with sleep.
+// read must be safe for concurrent use. Tests set a machine's clocks with it.
 func SystemReading(floor int64, read func() (wall, mono int64), sleep func(time.Duration)) *System {
 	c := &System{read: read, sleep: sleep}
 	c.readAt.Store(-int64(wallInterval))
@@ -69,8 +71,8 @@ func (c *System) nanos() int64 {
 	return now
 }
 
-// maxFloor is the greatest moment in ms to which the clock can be raised, in the year 2262: a year before nanoseconds
-// would wrap around.
+// maxFloor is the greatest moment in ms to which the clock can be raised, in the year 2262: a year before
+// nanoseconds would wrap around.
 const maxFloor = (math.MaxInt64 - int64(365*24*time.Hour)) / int64(time.Millisecond)
 
 // Raise makes sure that the clock is not behind floor (ms).
@@ -85,8 +87,8 @@ func (c *System) Reset() {
 	c.lead.Store(wall - mono)
 }
 
-// CatchUp makes sure that the clock is not behind floor (ms). If the clock reaches floor within patience, CatchUp waits for
-// that. So the clock does not get ahead of the wall clock.
+// CatchUp makes sure that the clock is not behind floor (ms). If the clock reaches floor within patience,
+// CatchUp waits for that. So the clock does not get ahead of the wall clock.
 func (c *System) CatchUp(floor int64, patience time.Duration) {
 	if behind := floor - c.Now(); behind > 0 && behind <= patience.Milliseconds() {
 		c.sleep(time.Duration(behind) * time.Millisecond)
@@ -112,7 +114,8 @@ func (c *System) Watch() *Watch {
 	return &Watch{c, c.lead.Load()}
 }
 
-// Look returns how far the wall clock was set forward since the last look, and how far the clock is ahead of it. A machine that sleeps may look as if its clock was set forward.
+// Look returns how far the wall clock was set forward since the last look, and how far the clock is ahead of
+// it. A machine that sleeps may look as if its clock was set forward.
 func (w *Watch) Look() (forward, ahead time.Duration) {
 	ahead = w.clock.Ahead()
 	lead := w.clock.lead.Load()
@@ -132,8 +135,8 @@ func (c *System) raise(lead int64) int64 {
 	}
 }
 
-// Deadline returns the moment d from now for the deadline of a socket. It follows the wall clock and does not affect
-// expiry.
+// Deadline returns the moment d from now for the deadline of a socket. It follows the wall clock and does not
+// affect expiry.
 func Deadline(d time.Duration) time.Time { return time.Now().Add(d) }
 
 // Until returns how long it takes until a deadline, negative if it has passed.
@@ -173,5 +176,6 @@ func (c *Manual) Advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
 
 var processStart = time.Now()
 
-// Monotonic returns the time since the program started, to measure durations. It does not follow the wall clock.
+// Monotonic returns the time since the program started, to measure durations. It does not follow the wall
+// clock.
 func Monotonic() time.Duration { return time.Since(processStart) }

@@ -54,7 +54,8 @@ func TestClockFollowsTheWallForwardOnly(t *testing.T) {
 	expect(2000 * time.Hour)
 }
 
-// TestClockReadsTheWallAtIntervals: a clock that mostly reads the monotonic clock reads the wall clock in time.
+// TestClockReadsTheWallAtIntervals: a clock that mostly reads the monotonic clock reads the wall clock in
+// time.
 func TestClockReadsTheWallAtIntervals(t *testing.T) {
 	m := &machine{wall: 1000 * time.Hour, mono: time.Hour}
 	c := SystemReading(0, m.read, m.pass)

@@ -7,14 +7,15 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// The clock follows the wall clock forward only, so a step forward stays after it was corrected. Both are logged beyond
-// these.
+// The clock follows the wall clock forward only, so a step forward stays after it was corrected. Both are
+// logged beyond these.
 const (
 	loggedStep  = 10 * time.Second // forward, between two looks
 	loggedAhead = 5 * time.Second  // of the wall clock
 )
 
-// Log logs when the wall clock was set. The zero value logs nothing until [Log.Begin]. Safe for concurrent use.
+// Log logs when the wall clock was set. The zero value logs nothing until [Log.Begin]. Safe for concurrent
+// use.
 type Log struct {
 	mu    sync.Mutex // protects what follows
 	watch *Watch     // nil if the clock does not follow a wall clock

@@ -5,12 +5,13 @@ import (
 	"time"
 )
 
-// Replicated is the clock of a node of a cluster. While the node follows, it stands at a moment of the leader's past. While it
-// leads, it follows the wall clock from the moment on at which it began. It never runs backwards, but for what a leader has
-// read beyond the moment at which it follows.
+// Replicated is the clock of a node of a cluster. While the node follows, it stands at a moment of the
+// leader's past. While it leads, it follows the wall clock from the moment on at which it began. It never
+// runs backwards, but for what a leader has read beyond the moment at which it follows.
 //
-// A leader begins where the lease of the one before ends, which may be ahead of the wall clock. It runs at half pace until the
-// wall clock has caught up. Otherwise each change of leaders would set the clock of the cluster forward for good.
+// A leader begins where the lease of the one before ends, which may be ahead of the wall clock. It runs at
+// half pace until the wall clock has caught up. Otherwise each change of leaders would set the clock of the
+// cluster forward for good.
 type Replicated struct {
 	wall   Clock
 	leads  atomic.Bool
@@ -19,15 +20,16 @@ type Replicated struct {
 	slow   atomic.Pointer[slow] // of a leader: how its clock comes back to the wall clock; nil: it is not ahead
 }
 
-// slow is a clock that runs at half the pace of the wall clock, from the moment from on, at which that was at wall. Both are in
-// µs.
+// slow is a clock that runs at half the pace of the wall clock, from the moment from on, at which that was at
+// wall. Both are in µs.
 type slow struct{ from, wall int64 }
 
-// mostSlowed is how far ahead a clock may be to be slowed. One that is further ahead, since the wall clock was set back, stays
-// ahead: it would be slow for too long.
+// mostSlowed is how far ahead a clock may be to be slowed. One that is further ahead, since the wall clock
+// was set back, stays ahead: it would be slow for too long.
 const mostSlowed = 10 * time.Second
 
-// NewReplicated returns the clock of a follower at a moment in ms, over the clock that it will follow as a leader.
+// NewReplicated returns the clock of a follower at a moment in ms, over the clock that it will follow as a
+// leader.
 func NewReplicated(wall Clock, moment int64) *Replicated {
 	c := &Replicated{wall: wall}
 	c.Follow(moment)
@@ -40,8 +42,8 @@ func (c *Replicated) Follow(moment int64) {
 	c.leads.Store(false)
 }
 
-// Lead makes the clock follow the wall clock as it is now, from a moment in ms on. It does not count that the wall clock was
-// ahead while the node followed: nothing has died by that.
+// Lead makes the clock follow the wall clock as it is now, from a moment in ms on. It does not count that the
+// wall clock was ahead while the node followed: nothing has died by that.
 func (c *Replicated) Lead(from int64) {
 	from = max(from, c.moment.Load())
 	c.slow.Store(nil)

@@ -52,8 +52,8 @@ func TestSystemOf(t *testing.T) {
 	}
 }
 
-// TestWallClockOfAFollower: a wall clock that was ahead for a while, while the node followed, does not age anything once it
-// leads.
+// TestWallClockOfAFollower: a wall clock that was ahead for a while, while the node followed, does not age
+// anything once it leads.
 func TestWallClockOfAFollower(t *testing.T) {
 	var wall, mono int64 = int64(time.Hour), 0
 	advance := func(d time.Duration) { wall, mono = wall+int64(d), mono+int64(d) }

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"mayfly/expiry"
-	"mayfly/query/jsontext"
+	"mayfly/json/jsontext"
 )
 
 // TTL is the name of the root member that carries a document's own time to live.
@@ -20,12 +20,12 @@ type Ends struct {
 	DeadlineRaw string // its JSON
 }
 
-// Has reports whether a valid document is an object, so that it can have members. The end of any other is a moment,
-// which its item has.
+// Has reports whether a valid document is an object, so that it can have members. The end of any other is a
+// moment, which its item has.
 func Has(doc string) bool { return doc[jsontext.Skip(doc, 0, ' ')] == '{' }
 
-// Read reads a valid object. Other valid JSON says nothing of its end. deadline is the name of the member that has the
-// deadline; "" reads none.
+// Read reads a valid object. Other valid JSON says nothing of its end. deadline is the name of the member
+// that has the deadline; "" reads none.
 func Read(object, deadline string) (e Ends) {
 	hasTTL, hasDeadline := mayHaveTTL(object), deadline != "" && mayHave(object, deadline)
 	if !hasTTL && !hasDeadline || !Has(object) {
@@ -60,13 +60,14 @@ func Read(object, deadline string) (e Ends) {
 // ExpireAt returns the own end of a document that was last written at ts (ms).
 func (e *Ends) ExpireAt(ts int64) int64 { return expiry.OwnEnd(ts, e.TTL, e.Deadline) }
 
-// mayHaveTTL reports whether a valid object may have a member ttl. It is a byte search that saves most objects a walk.
-// An escaped name (\u0074tl) spells a letter as \u00…
+// mayHaveTTL reports whether a valid object may have a member ttl. It is a byte search that saves most
+// objects a walk. An escaped name (\u0074tl) spells a letter as \u00…
 func mayHaveTTL(object string) bool {
 	return strings.Contains(object, TTL+`"`) || strings.Contains(object, `\u00`)
 }
 
-// mayHave reports whether a valid object may have a member of any name. Escapes may spell a name in other ways.
+// mayHave reports whether a valid object may have a member of any name. Escapes may spell a name in other
+// ways.
 func mayHave(object, name string) bool {
 	return strings.Contains(object, name) || strings.Contains(object, `\`)
 }

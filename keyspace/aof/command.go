@@ -43,9 +43,12 @@ func appendSet(dst []byte, key, rec, body string) []byte {
 
 // AppendDel appends the command that deletes a key.
 func AppendDel(dst []byte, key string) []byte {
-	dst = append(room(dst, len(delHead)+len("$\r\n\r\n")+digits(len(key))+len(key)), delHead...)
+	dst = append(room(dst, delSize(len(key))), delHead...)
 	return appendBulk(dst, key)
 }
+
+// delSize returns the size in bytes of the command that deletes a key of a length.
+func delSize(key int) int { return len(delHead) + len("$\r\n\r\n") + digits(key) + key }
 
 // AppendOps appends the commands for changes.
 func AppendOps(dst []byte, ops []Op) []byte {
@@ -59,8 +62,8 @@ func AppendOps(dst []byte, ops []Op) []byte {
 	return dst
 }
 
-// room returns dst with room for a command. What it grows to is double at least: append grows large slices by a
-// quarter, and so copies the commands of a large transaction four times, under its locks.
+// room returns dst with room for a command. What it grows to is double at least: append grows large slices by
+// a quarter, and so copies the commands of a large transaction four times, under its locks.
 func room(dst []byte, size int) []byte {
 	if cap(dst)-len(dst) < size {
 		dst = slices.Grow(dst, max(size, len(dst)))

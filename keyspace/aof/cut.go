@@ -17,14 +17,15 @@ import (
 // TornSuffix is in the name of a file's end that was cut off, before the time in ms.
 const TornSuffix = ".torn-"
 
-// mostInMemory is the longest end in bytes that CutTail keeps aside on a full disk, where it goes through memory.
+// mostInMemory is the longest end in bytes that CutTail keeps aside on a full disk, where it goes through
+// memory.
 const mostInMemory = 256 << 20
 
-// CutTail cuts off the end of a file and keeps it in a file beside it, named by the time now (ms). The copy is on disk
-// before the cut.
+// CutTail cuts off the end of a file and keeps it in a file beside it, named by the time now (ms). The copy
+// is on disk before the cut.
 //
-// On a full disk the cut comes first, because it makes room for the copy. What finds no room even so is lost, and logged:
-// it was never confirmed, and a start must not fail because of it.
+// On a full disk the cut comes first, because it makes room for the copy. What finds no room even so is lost,
+// and logged: it was never confirmed, and a start must not fail because of it.
 func CutTail(fsys vfs.FS, f vfs.File, from, size, now int64, log zerolog.Logger) error {
 	path := f.Name()
 	aside, err := keepAside(fsys, path, io.NewSectionReader(f, from, size-from), now)
@@ -70,7 +71,8 @@ func cut(f vfs.File, from int64) error {
 	return f.Sync()
 }
 
-// keepAside writes the end of a file into a file beside it, durably, and returns its path. After an error there is none.
+// keepAside writes the end of a file into a file beside it, durably, and returns its path. After an error
+// there is none.
 func keepAside(fsys vfs.FS, path string, end io.Reader, now int64) (aside string, err error) {
 	aside = path + TornSuffix + strconv.FormatInt(now, 10)
 	kept, err := vfs.CreateNew(fsys, aside)

@@ -43,7 +43,8 @@ func (d *File) Preallocated() int64 { return d.preallocated }
 // ReadAt implements io.ReaderAt.
 func (d *File) ReadAt(b []byte, at int64) (int, error) { return d.f.ReadAt(b, at) }
 
-// Append writes commands to the end of the file: all of them or, after an error, none. [ErrTorn] breaks the file.
+// Append writes commands to the end of the file: all of them or, after an error, none. [ErrTorn] breaks the
+// file.
 func (d *File) Append(commands []byte) error {
 	if _, err := d.f.WriteAt(commands, d.end); err != nil {
 		return errors.Join(d.named(err), d.CutBack(d.end))
@@ -77,7 +78,8 @@ func (d *File) CutBack(to int64) error {
 	return nil
 }
 
-// named returns an error of the file with its present name. After [File.Rename], a [vfs.File] has the former one.
+// named returns an error of the file with its present name. After [File.Rename], a [vfs.File] has the former
+// one.
 func (d *File) named(err error) error {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok && err == error(pe) {
 		return &fs.PathError{Op: pe.Op, Path: d.path, Err: pe.Err}
@@ -88,7 +90,8 @@ func (d *File) named(err error) error {
 // Preallocate writes zeros behind the end of the file. A write over zeros that are on disk changes no
 // metadata of the file system.
 //
-// A start takes the first zero for the end of the file, and buntdb skips zeros. After an error there are none.
+// A start takes the first zero for the end of the file, and buntdb skips zeros. After an error there are
+// none.
 func (d *File) Preallocate(bytes int64) error {
 	for at := int64(0); at < bytes; {
 		n, err := d.f.WriteAt(zeros[:min(bytes-at, int64(len(zeros)))], d.end+at)

@@ -11,8 +11,8 @@ func item(key, body string) []byte {
 	return AppendSet(nil, key, string(record.Append(nil, key, record.Item{Kind: record.Plain, Body: body})))
 }
 
-// journalFile returns the content of a journal's file with one commit for each text, and where the head and the
-// commits end. onDisk returns how much a commit says was on disk, given where those before it end.
+// journalFile returns the content of a journal's file with one commit for each text, and where the head and
+// the commits end. onDisk returns how much a commit says was on disk, given where those before it end.
 func journalFile(onDisk func(ends []int64) int64, commits ...[]byte) (content []byte, ends []int64) {
 	content = FirstSeal(7).Append(nil)
 	ends = []int64{SealSize}

@@ -13,8 +13,8 @@ import (
 	"mayfly/keyspace/record"
 )
 
-// A range that was on disk, according to a later seal, is damaged if it differs, however torn it looks. Any other broken
-// range is cut.
+// A range that was on disk, according to a later seal, is damaged if it differs, however torn it looks. Any
+// other broken range is cut.
 func TestJudgeBelievesLaterSeals(t *testing.T) {
 	t.Parallel()
 	commit := func(n int) []byte { return item(fmt.Sprint("1:", n), strings.Repeat("x", 1500)) }

@@ -43,7 +43,8 @@ func NewReader(f io.ReaderAt, from, to int64) *Reader {
 	return &Reader{r: bufio.NewReaderSize(section, readSize), size: to, Off: from, From: from}
 }
 
-// Next reads a command up to its value. Errors: io.EOF at the end, *[BreakError], and what the operating system says.
+// Next reads a command up to its value. Errors: io.EOF at the end, *[BreakError], and what the operating
+// system says.
 func (r *Reader) Next() (cmd Command, err error) {
 	if r.Off == r.size {
 		return cmd, io.EOF
@@ -78,7 +79,8 @@ func (r *Reader) Next() (cmd Command, err error) {
 	return cmd, err
 }
 
-// AppendValue appends the value of a set command to dst. It allocates nothing for a length that the file cannot hold.
+// AppendValue appends the value of a set command to dst. It allocates nothing for a length that the file
+// cannot hold.
 func (r *Reader) AppendValue(dst []byte, cmd Command) ([]byte, error) {
 	if cmd.Value > r.size-r.Off {
 		return dst, r.failed(io.EOF)
@@ -90,8 +92,9 @@ func (r *Reader) AppendValue(dst []byte, cmd Command) ([]byte, error) {
 	return dst, r.expect("\r\n")
 }
 
-// quick reads the next command if it is a set that lies whole in the buffer, but not of a seal: the usual case, for
-// which Next is slow. Otherwise it reads nothing, and Next reports why. Key and value are valid until the next read.
+// quick reads the next command if it is a set that lies whole in the buffer, but not of a seal: the usual
+// case, for which Next is slow. Otherwise it reads nothing, and Next reports why. Key and value are valid
+// until the next read.
 func (r *Reader) quick() (key, value []byte, ok bool) {
 	b, _ := r.r.Peek(r.r.Buffered())
 	rest, ok := bytes.CutPrefix(b, []byte(setHead))

@@ -2,15 +2,15 @@ package aof
 
 import "mayfly/vfs"
 
-// Rewrite writes a range of a file anew with the bytes that it has, and forces the file to disk. The range lies between
-// the ends of two seals, which have this mark. Nothing is changed if it is empty.
+// Rewrite writes a range of a file anew with the bytes that it has, and forces the file to disk. The range
+// lies between the ends of two seals, which have this mark. Nothing is changed if it is empty.
 //
-// After a failed fsync some systems take the pages that they could not write for written. They can be read until they
-// leave the system's memory, and a second fsync reports success without writing them. A process that did not see the
-// failure cannot tell. So what is not known to be on disk is written again first.
+// After a failed fsync some systems take the pages that they could not write for written. They can be read
+// until they leave the system's memory, and a second fsync reports success without writing them. A process
+// that did not see the failure cannot tell. So what is not known to be on disk is written again first.
 //
-// The bytes are checked as they are written: since an earlier scan the system may have read the range from disk again. The
-// error for a difference is an *[DamageError].
+// The bytes are checked as they are written: since an earlier scan the system may have read the range from
+// disk again. The error for a difference is an *[DamageError].
 func Rewrite(f vfs.File, use Use, mark uint32, from, to int64) error {
 	if from >= to {
 		return nil

@@ -52,7 +52,8 @@ func Scan(f io.ReaderAt, name string, size int64, use Use, v Visitor) (last Seal
 	return scan(f, name, 0, size, use, &scanner{v: v})
 }
 
-// scan scans a range of a file. A scanner that begins behind the first seal knows its mark and the end of the seal there.
+// scan scans a range of a file. A scanner that begins behind the first seal knows its mark and the end of the
+// seal there.
 func scan(f io.ReaderAt, name string, from, size int64, use Use, s *scanner) (last Seal, end int64, err error) {
 	s.r, s.use = NewReader(f, from, size), use
 	err = s.run()

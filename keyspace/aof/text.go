@@ -2,8 +2,8 @@ package aof
 
 import "strings"
 
-// Cut cuts the first command off a text of set and del commands. It shares memory with the text. ok is false for anything
-// but the form that this package writes.
+// Cut cuts the first command off a text of set and del commands. It shares memory with the text. ok is false
+// for anything but the form that this package writes.
 func Cut(text string) (o Op, rest string, ok bool) {
 	rest, ok = strings.CutPrefix(text, setHead)
 	if !ok {

@@ -13,8 +13,9 @@ import (
 // RepairPrefix begins the names of the files that a repair leaves in a folder for its reader.
 const RepairPrefix = "repair-"
 
-// RemoveAside removes what is kept beside the files in use: ends that a start has cut off by a time in ms, and files that
-// a repair has left by another. It logs each before its removal. If it removes some, it forces that to disk.
+// RemoveAside removes what is kept beside the files in use: ends that a start has cut off by a time in ms,
+// and files that a repair has left by another. It logs each before its removal. If it removes some, it forces
+// that to disk.
 func RemoveAside(fsys vfs.FS, dir string, ends, repairs int64, log zerolog.Logger) error {
 	old, err := tornEnds(fsys, dir)
 	if err != nil {

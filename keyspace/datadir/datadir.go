@@ -12,7 +12,6 @@ import (
 	"syscall"
 
 	"mayfly/keyspace/aof"
-	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/store"
 	"mayfly/vfs"
@@ -29,8 +28,8 @@ const (
 	CatalogueName = "catalogue.db"
 )
 
-// The versions of the layout. Any other is refused. A folder gets a newer one when it is about to hold for the first time
-// what servers of the older do not know: they would lose it, or bring back what is set aside.
+// The versions of the layout. Any other is refused. A folder gets a newer one when it is about to hold for
+// the first time what servers of the older do not know: they would lose it, or bring back what is set aside.
 const (
 	formatVersion = 2
 	undoVersion   = 3 // containers may be set aside
@@ -56,8 +55,8 @@ type Dir struct {
 	version atomic.Int32
 }
 
-// Open locks a data folder, and makes it if there is none. The number of partitions is fixed when the folder is
-// made: Open logs a warning if another is asked for later.
+// Open locks a data folder, and makes it if there is none. The number of partitions is fixed when the folder
+// is made: Open logs a warning if another is asked for later.
 func Open(fsys vfs.FS, path string, partitions int, log zerolog.Logger) (*Dir, error) {
 	if err := RefuseStaging(fsys, path); err != nil {
 		return nil, err
@@ -84,8 +83,9 @@ func open(fsys vfs.FS, path string, partitions int, log zerolog.Logger) (_ *Dir,
 			d.Close()
 		}
 	}()
-	// A process that was killed may have left names that are not on disk. Those of this process must not get there
-	// before: the next journal without the one before it, or a journal without the manifest that expects it.
+	// A process that was killed may have left names that are not on disk. Those of this process must not get
+	// there before: the next journal without the one before it, or a journal without the manifest that
+	// expects it.
 	if err := vfs.SyncDir(fsys, path); err != nil {
 		return nil, err
 	}
@@ -125,7 +125,8 @@ func (d *Dir) stores() []string {
 	return names
 }
 
-// create fills a new folder. The file "format" comes last: a folder without it has no data, unless it is damaged.
+// create fills a new folder. The file "format" comes last: a folder without it has no data, unless it is
+// damaged.
 func (d *Dir) create(log zerolog.Logger) error {
 	entries, err := d.FS.ReadDir(d.Path)
 	if err != nil {
@@ -157,10 +158,10 @@ func (d *Dir) create(log zerolog.Logger) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	m := manifest.New()
+	m := NewManifest()
 	m.Clean = true
 	for i, name := range names {
-		m.Stores[name] = []manifest.State{{Mark: marks[i], End: aof.SealSize}}
+		m.Stores[name] = []FileState{{Mark: marks[i], End: aof.SealSize}}
 	}
 	if err := m.Write(d.FS, d.Path); err != nil {
 		return err
@@ -171,12 +172,12 @@ func (d *Dir) create(log zerolog.Logger) error {
 // FormatText returns the content of the file "format".
 func (d *Dir) FormatText() string { return formatText(d.Partitions, int(d.version.Load())) }
 
-// AllowUndo raises the version of the folder to the first in which containers may be set aside, durably. It does nothing if
-// its version is that or newer.
+// AllowUndo raises the version of the folder to the first in which containers may be set aside, durably. It
+// does nothing if its version is that or newer.
 func (d *Dir) AllowUndo() error { return d.raise(undoVersion) }
 
-// AllowLogs raises the version of the folder to the first in which containers may have logs of deaths, of what clients delete
-// too if deletes is set, as AllowUndo does.
+// AllowLogs raises the version of the folder to the first in which containers may have logs of deaths, of
+// what clients delete too if deletes is set, as AllowUndo does.
 func (d *Dir) AllowLogs(deletes bool) error {
 	if deletes {
 		return d.raise(deleteVersion)
@@ -184,7 +185,8 @@ func (d *Dir) AllowLogs(deletes bool) error {
 	return d.raise(logVersion)
 }
 
-// AllowReplicas raises the version of the folder to the first in which it may be that of a node of a cluster, as AllowUndo does.
+// AllowReplicas raises the version of the folder to the first in which it may be that of a node of a cluster,
+// as AllowUndo does.
 func (d *Dir) AllowReplicas() error { return d.raise(nodeVersion) }
 
 // raise raises the version of the folder. Nothing lowers it.
@@ -223,12 +225,13 @@ func (d *Dir) writeFormatLocked(version int) error {
 	return errors.Join(d.FS.Rename(path+".tmp", path), vfs.SyncDir(d.FS, d.Path))
 }
 
-// refuseLost returns an error for a folder without the file "format" whose manifest names data: they are missing.
+// refuseLost returns an error for a folder without the file "format" whose manifest names data: they are
+// missing.
 func (d *Dir) refuseLost() error {
-	if _, err := d.FS.Lstat(filepath.Join(d.Path, manifest.Name)); errors.Is(err, fs.ErrNotExist) {
+	if _, err := d.FS.Lstat(filepath.Join(d.Path, ManifestName)); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	m, err := manifest.Read(d.FS, d.Path)
+	m, err := ReadManifest(d.FS, d.Path)
 	if err != nil {
 		return d.noFormat(err.Error())
 	}
@@ -239,7 +242,7 @@ func (d *Dir) refuseLost() error {
 		}
 	}
 	if lost {
-		return d.noFormat(fmt.Sprintf("the file %q names data, which are missing too", manifest.Name))
+		return d.noFormat(fmt.Sprintf("the file %q names data, which are missing too", ManifestName))
 	}
 	return nil
 }
@@ -255,8 +258,8 @@ func formatText(partitions, version int) string {
 	return fmt.Sprintf("%scrc32c %08x\n", text, record.Sum(0, text))
 }
 
-// ReadFormat returns the number of partitions and the version in the content of the file "format". The error for a folder
-// of an unknown version is a *[VersionError].
+// ReadFormat returns the number of partitions and the version in the content of the file "format". The error
+// for a folder of an unknown version is a *[VersionError].
 func ReadFormat(text string) (partitions, version int, err error) {
 	_, err = fmt.Sscanf(text, "mayfly data folder\nformat %d\n", &version)
 	if err == nil && version > 0 && (version < formatVersion || version > newestVersion) {
@@ -305,8 +308,9 @@ func readFolder(fsys vfs.FS, dir string) (partitions, version int, err error) {
 	return partitions, version, nil
 }
 
-// mkdirDurably makes a folder and those above it that are missing, one after the other, each durably. A process that was
-// killed may have made the lowest one that exists without forcing its name to disk, so that comes first.
+// mkdirDurably makes a folder and those above it that are missing, one after the other, each durably. A
+// process that was killed may have made the lowest one that exists without forcing its name to disk, so that
+// comes first.
 func mkdirDurably(fsys vfs.FS, path string) error {
 	var missing []string
 	dir := filepath.Clean(path)

@@ -15,7 +15,6 @@ import (
 
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/aof/aoftest"
-	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/store"
 	"mayfly/vfs"
@@ -115,7 +114,8 @@ func TestFolderWithNothingButALock(t *testing.T) {
 	}
 }
 
-// It is not parallel: a process that it starts has the files of other tests open for a moment, with their locks.
+// It is not parallel: a process that it starts has the files of other tests open for a moment, with their
+// locks.
 func TestDataFolderInUse(t *testing.T) {
 	path := t.TempDir()
 	if dir := os.Getenv("MAYFLY_TEST_LOCK"); dir != "" { // this is the other process
@@ -143,8 +143,9 @@ func TestDataFolderInUse(t *testing.T) {
 	mustOpen(t, path, 2).Close()
 }
 
-// A folder and those above it are on disk by their names before anything is in it, also if the process that made some of
-// them was killed before it had forced their names to disk. So are the names in it before there are new ones.
+// A folder and those above it are on disk by their names before anything is in it, also if the process that
+// made some of them was killed before it had forced their names to disk. So are the names in it before there
+// are new ones.
 func TestNamesAreOnDiskFirst(t *testing.T) {
 	top := t.TempDir()
 	var mu sync.Mutex // stores are made in parallel
@@ -228,8 +229,8 @@ func TestFormatOfTheFolder(t *testing.T) {
 	}
 }
 
-// TestVersionOfTheFolder: the version of a folder rises with what it may hold, also in another order and from several
-// goroutines, and nothing lowers it.
+// TestVersionOfTheFolder: the version of a folder rises with what it may hold, also in another order and from
+// several goroutines, and nothing lowers it.
 func TestVersionOfTheFolder(t *testing.T) {
 	t.Parallel()
 	allowLogs := func(d *Dir) error { return d.AllowLogs(false) }
@@ -288,25 +289,25 @@ func TestFolderThatHasLostItsData(t *testing.T) {
 	t.Parallel()
 	for what, content := range map[string]string{"a store": "", "a journal": "", "a damaged manifest": "mayfly"} {
 		path := t.TempDir()
-		m := manifest.New()
+		m := NewManifest()
 		switch what {
 		case "a store":
-			m.Stores[CatalogueName] = []manifest.State{{Mark: 1, End: aof.SealSize}}
-			m.Stores[PartitionName(0)] = []manifest.State{{Mark: 1, End: aof.SealSize + 1}}
+			m.Stores[CatalogueName] = []FileState{{Mark: 1, End: aof.SealSize}}
+			m.Stores[PartitionName(0)] = []FileState{{Mark: 1, End: aof.SealSize + 1}}
 		case "a journal":
-			m.Journals["journal-000000000001.db"] = manifest.State{Mark: 1, End: aof.SealSize}
+			m.Journals["journal-000000000001.db"] = FileState{Mark: 1, End: aof.SealSize}
 		}
 		if content == "" {
 			content = m.Text()
 		}
-		if err := os.WriteFile(filepath.Join(path, manifest.Name), []byte(content), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(path, ManifestName), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		d, err := Open(vfstest.Fast(), path, 3, zerolog.Nop())
 		if err == nil {
 			d.Close()
 			t.Errorf("%s is lost, and a new folder is made", what)
-		} else if !strings.Contains(err.Error(), FormatName) || !strings.Contains(err.Error(), manifest.Name) {
+		} else if !strings.Contains(err.Error(), FormatName) || !strings.Contains(err.Error(), ManifestName) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

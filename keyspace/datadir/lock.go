@@ -22,8 +22,8 @@ func (l *Lock) Close() error {
 	return err
 }
 
-// lock locks a folder and the file in it. The file alone could be removed while a server runs, and another one would get
-// in; the folder alone names no process, and not every file system can lock one.
+// lock locks a folder and the file in it. The file alone could be removed while a server runs, and another
+// one would get in; the folder alone names no process, and not every file system can lock one.
 func lock(fsys vfs.FS, dir string, shared bool) (_ *Lock, err error) {
 	l, path := &Lock{}, filepath.Join(dir, lockName)
 	if l.folder, err = lockFolder(fsys, dir, path, shared); err == nil {
@@ -45,8 +45,8 @@ func lock(fsys vfs.FS, dir string, shared bool) (_ *Lock, err error) {
 // LockShared keeps servers out of a folder that is only read; others may read it too. It writes nothing.
 func LockShared(fsys vfs.FS, dir string) (*Lock, error) { return lock(fsys, dir, true) }
 
-// lockFile takes the lock that keeps other processes out of a data folder, until the file is closed or the process
-// ends. It writes the process id into the file.
+// lockFile takes the lock that keeps other processes out of a data folder, until the file is closed or the
+// process ends. It writes the process id into the file.
 func lockFile(fsys vfs.FS, path string) (vfs.File, error) {
 	f, err := fsys.OpenFile(path, os.O_RDWR|os.O_CREATE|vfs.NoFollow, 0o600)
 	if err != nil {
@@ -81,8 +81,8 @@ func lockShared(fsys vfs.FS, path string) (vfs.File, error) {
 	return f, nil
 }
 
-// lockFolder takes a lock on a folder itself, which unlike a lock file cannot be removed. lockPath is the file that
-// names the process which has it.
+// lockFolder takes a lock on a folder itself, which unlike a lock file cannot be removed. lockPath is the
+// file that names the process which has it.
 func lockFolder(fsys vfs.FS, path, lockPath string, shared bool) (vfs.File, error) {
 	f, err := fsys.Open(path)
 	if err != nil {
@@ -112,7 +112,7 @@ func named(err error, f vfs.File) error {
 
 func inUse(pid []byte) error {
 	if len(pid) == 0 {
-		return errors.New("is in use by another process")
+		return errors.New("in use by another process")
 	}
-	return fmt.Errorf("is in use by another process (pid %s)", strings.TrimSpace(string(pid)))
+	return fmt.Errorf("in use by another process (pid %s)", strings.TrimSpace(string(pid)))
 }

@@ -10,12 +10,14 @@ import (
 	"mayfly/vfs"
 )
 
-// SeedName is the file with the seed of the hashes of ids. Cursors of scans belong to one seed; nothing else needs it.
+// SeedName is the file with the seed of the hashes of ids. Cursors of scans belong to one seed; nothing else
+// needs it.
 const SeedName = "seed"
 
 const seedHeader = "mayfly seed\n"
 
-// ReadSeed returns the seed of the folder. kept is false if there is none or if it is damaged: then it is a new one.
+// ReadSeed returns the seed of the folder. kept is false if there is none or if it is damaged: then it is a
+// new one.
 func (d *Dir) ReadSeed() (seed [16]byte, kept bool) {
 	text, err := vfs.ReadFile(d.FS, filepath.Join(d.Path, SeedName))
 	digits, ok := strings.CutPrefix(string(text), seedHeader)

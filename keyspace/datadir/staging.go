@@ -7,14 +7,13 @@ import (
 	"path/filepath"
 	"strings"
 
-	"mayfly/keyspace/manifest"
 	"mayfly/vfs"
 
 	"github.com/rs/zerolog"
 )
 
-// markName is the first file of a staging folder and the last to be removed. A server refuses a folder that has
-// it. The process that fills the folder holds its lock.
+// markName is the first file of a staging folder and the last to be removed. A server refuses a folder that
+// has it. The process that fills the folder holds its lock.
 const markName = "UNFINISHED"
 
 // Staging is a folder that is being filled: a backup or a repair. Its name is path.part until all of it is on
@@ -25,11 +24,11 @@ type Staging struct {
 	lock       vfs.File // of the mark
 }
 
-// NewStaging makes a staging folder for path, which must not exist. It removes the remains of an attempt that a
-// crash ended, and refuses to remove anything else.
+// NewStaging makes a staging folder for path, which must not exist. It removes the remains of an attempt that
+// a crash ended, and refuses to remove anything else.
 func NewStaging(fsys vfs.FS, path string) (_ *Staging, err error) {
 	if _, err := fsys.Lstat(path); err == nil {
-		return nil, fmt.Errorf("the target must be a new folder, but %s exists: %w", path, fs.ErrExist)
+		return nil, &ExistsError{path}
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -63,14 +62,23 @@ func (s *Staging) CreateDir(partitions int) (*Dir, error) {
 	return open(s.fs, s.part, partitions, zerolog.Nop())
 }
 
-// InTheWayError is the error for something at the path of a staging folder that this process must not take over.
+// InTheWayError is the error for something at the path of a staging folder that this process must not take
+// over.
 type InTheWayError struct{ Path, Reason string }
 
 func (e *InTheWayError) Error() string {
 	return fmt.Sprintf("%s is in the way: it %s", e.Path, e.Reason)
 }
 
-// refuseOthers returns an error for what waits at the path if another user may have put it there, or may write to it.
+// ExistsError is the error of [NewStaging] for a path that exists: nothing was tried. It wraps [fs.ErrExist].
+type ExistsError struct{ Path string }
+
+func (e *ExistsError) Error() string { return e.Path + " exists" }
+
+func (e *ExistsError) Unwrap() error { return fs.ErrExist }
+
+// refuseOthers returns an error for what waits at the path if another user may have put it there, or may
+// write to it.
 func (s *Staging) refuseOthers() error {
 	fi, err := s.fs.Lstat(s.part)
 	if err != nil {
@@ -112,15 +120,15 @@ func (s *Staging) refuseForeign() error {
 func ours(e fs.DirEntry) bool {
 	name := e.Name()
 	switch name {
-	case markName, lockName, FormatName, FormatName + ".tmp", manifest.Name, manifest.Name + ".tmp":
+	case markName, lockName, FormatName, FormatName + ".tmp", ManifestName, ManifestName + ".tmp":
 		return e.Type().IsRegular()
 	}
 	known := strings.HasSuffix(name, ".db") || strings.Contains(name, ".db.") || strings.HasPrefix(name, RepairPrefix)
 	return known && e.Type().IsRegular()
 }
 
-// clear removes everything in the folder but its mark, whose lock is held. It checks the files once more: now no
-// other process writes any.
+// clear removes everything in the folder but its mark, whose lock is held. It checks the files once more: now
+// no other process writes any.
 func (s *Staging) clear() error {
 	if err := s.refuseForeign(); err != nil {
 		return err

@@ -14,8 +14,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Limits of the ends that earlier starts have cut off, in number and in bytes; the newest are kept. The very newest
-// stays whatever its size, and so do all of the present start.
+// Limits of the ends that earlier starts have cut off, in number and in bytes; the newest are kept. The very
+// newest stays whatever its size, and so do all of the present start.
 const (
 	maxTornFiles = 300
 	maxTornBytes = 256 << 20
@@ -29,8 +29,8 @@ type tornEnd struct {
 	size   int64
 }
 
-// LimitTorn removes the oldest cut-off ends if there are too many, but none of the present start, which began at a
-// time in ms. It logs each before its removal.
+// LimitTorn removes the oldest cut-off ends if there are too many, but none of the present start, which began
+// at a time in ms. It logs each before its removal.
 func LimitTorn(fsys vfs.FS, dir string, began int64, log zerolog.Logger) error {
 	ends, err := tornEnds(fsys, dir)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"mayfly/keyspace/record"
 )
 
-// Death returns the entry, without an id, of an item that is dead at a moment in ms, by the history of its container. bodies
-// says whether the log keeps the bodies of items.
+// Death returns the entry, without an id, of an item that is dead at a moment in ms, by the history of its
+// container. bodies says whether the log keeps the bodies of items.
 func Death(item string, it record.Item, history *record.History, now int64, bodies bool) deaths.Entry {
 	d := entryOf(item, it, bodies)
 	d.At, d.Cause, d.Policy = expiry.Death(it.TS, it.ExpireAt, history.Entries, now)

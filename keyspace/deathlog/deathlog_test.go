@@ -146,7 +146,8 @@ func TestExpiredByTimeNotByID(t *testing.T) {
 	}
 }
 
-// TestPartOfAFolder: a part over a table that was loaded in any order, with and without the item of the state.
+// TestPartOfAFolder: a part over a table that was loaded in any order, with and without the item of the
+// state.
 func TestPartOfAFolder(t *testing.T) {
 	t.Parallel()
 	for _, stored := range []*deaths.State{nil, {}, {Added: 7, Last: streamid.ID{Ms: epoch + 49}, MaxDeleted: streamid.ID{Ms: epoch}}} {

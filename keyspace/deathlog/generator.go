@@ -7,8 +7,8 @@ import (
 	"mayfly/keyspace/streamid"
 )
 
-// Generator gives the ids of a log's entries, each greater than all before. The zero value gives the first. Safe for
-// concurrent use.
+// Generator gives the ids of a log's entries, each greater than all before. The zero value gives the first.
+// Safe for concurrent use.
 type Generator struct {
 	mu   sync.Mutex
 	last streamid.ID

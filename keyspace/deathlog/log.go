@@ -14,8 +14,9 @@ type Source interface {
 	Partitions() int
 	PartitionOf(item string) int
 
-	// Any calls f with some partition locked, All with all of them. One calls f with a partition locked and the part of the
-	// log that is open; nil if there is none. A partition that the transaction has locked stays locked afterwards.
+	// Any calls f with some partition locked, All with all of them. One calls f with a partition locked and
+	// the part of the log that is open; nil if there is none. A partition that the transaction has locked
+	// stays locked afterwards.
 	Any(f func())
 	All(f func())
 	One(partition int, f func(p *Part))
@@ -33,13 +34,13 @@ type Source interface {
 	// Held reports whether the container keeps its entries, and has the transaction fail for that.
 	Held() bool
 
-	// Remove writes the state of a part, see [Part.Stored], and removes some entries. deleted is the greatest id that XDEL
-	// is about to remove, zero for none.
+	// Remove writes the state of a part, see [Part.Stored], and removes some entries. deleted is the greatest
+	// id that XDEL is about to remove, zero for none.
 	Remove(partition int, list []*memtable.Entry, deleted streamid.ID)
 }
 
-// Log is the log of a container within a transaction. Without a log there are no entries. It is as safe for concurrent
-// use as the transaction.
+// Log is the log of a container within a transaction. Without a log there are no entries. It is as safe for
+// concurrent use as the transaction.
 type Log struct{ source Source }
 
 // New returns the log of a container.
@@ -81,9 +82,10 @@ func (l Log) Last() (last streamid.ID) {
 	return last
 }
 
-// Range visits the entries with ids between two, both included, until visit returns false: the oldest first, or the newest
-// first if reverse is true. It leaves out those that are added after it has begun. Texts are safe to keep. It locks one
-// partition after the other, for pieces of some entries, unless the transaction has locked them.
+// Range visits the entries with ids between two, both included, until visit returns false: the oldest first,
+// or the newest first if reverse is true. It leaves out those that are added after it has begun. Texts are
+// safe to keep. It locks one partition after the other, for pieces of some entries, unless the transaction
+// has locked them.
 func (l Log) Range(from, to streamid.ID, reverse bool, visit func(e deaths.Entry) (more bool)) {
 	expired, ok := l.open()
 	if !ok {
@@ -111,8 +113,8 @@ func (l Log) Entry(id streamid.ID) (found deaths.Entry, ok bool) {
 	return found, ok
 }
 
-// Of visits the entries of an item, the newest first, until visit returns false. The partition of the item must be locked,
-// or none.
+// Of visits the entries of an item, the newest first, until visit returns false. The partition of the item
+// must be locked, or none.
 func (l Log) Of(item string, visit func(e deaths.Entry) (more bool)) {
 	expired, ok := l.open()
 	if !ok {
@@ -134,8 +136,8 @@ func (l Log) Newest(item string) (newest deaths.Entry, ok bool) {
 	return newest, ok
 }
 
-// Delete removes entries, and returns how many of the ids there were. A container on hold keeps them. All partitions must
-// be locked.
+// Delete removes entries, and returns how many of the ids there were. A container on hold keeps them. All
+// partitions must be locked.
 func (l Log) Delete(ids []streamid.ID) (n int) {
 	expired, ok := l.open()
 	if !ok {
@@ -162,9 +164,9 @@ func (l Log) Delete(ids []streamid.ID) (n int) {
 	return n
 }
 
-// Trim removes the oldest entries: those below an id, and as many as there are more than maxLen; -1: as many as there are.
-// It removes at most limit, 0: any number, and returns how many it has removed. A container on hold keeps them. All
-// partitions must be locked.
+// Trim removes the oldest entries: those below an id, and as many as there are more than maxLen; -1: as many
+// as there are. It removes at most limit, 0: any number, and returns how many it has removed. A container on
+// hold keeps them. All partitions must be locked.
 func (l Log) Trim(maxLen int64, below streamid.ID, limit int64) (n int64) {
 	s, ok := l.State()
 	if !ok {
@@ -198,7 +200,8 @@ func (l Log) Trim(maxLen int64, below streamid.ID, limit int64) (n int64) {
 	return n
 }
 
-// Oldest returns the greatest id of the oldest entries, with the expired ones, and how many they are: at most a number.
+// Oldest returns the greatest id of the oldest entries, with the expired ones, and how many they are: at most
+// a number.
 func (l Log) Oldest(most int64) (cut streamid.ID, n int64) {
 	if _, ok := l.open(); ok {
 		l.read(streamid.ID{}, streamid.Max, expiry.NoLimits, false, func(e deaths.Entry) bool {

@@ -12,7 +12,8 @@ import (
 	"mayfly/keyspace/streamid"
 )
 
-// fakeSource is a log of 40 entries in three parts, which notes what is locked. An item belongs to the part of its number.
+// fakeSource is a log of 40 entries in three parts, which notes what is locked. An item belongs to the part
+// of its number.
 type fakeSource struct {
 	*parts
 	t       *testing.T
@@ -24,8 +25,8 @@ type fakeSource struct {
 	opened  bool
 }
 
-// newSource returns a source. Entry n has the id entryID(n) and the item n%5, and lies in the part of that. The fourth part
-// never had an entry.
+// newSource returns a source. Entry n has the id entryID(n) and the item n%5, and lies in the part of that.
+// The fourth part never had an entry.
 func newSource(t *testing.T) *fakeSource {
 	s := &fakeSource{parts: newParts(4), t: t, expired: expiry.NoLimits}
 	for n := range 40 {

@@ -11,8 +11,8 @@ import (
 	"mayfly/keyspace/streamid"
 )
 
-// Part is the entries of a log in one partition. Its owner's lock protects it. It observes the table, so it follows
-// rollbacks too.
+// Part is the entries of a log in one partition. Its owner's lock protects it. It observes the table, so it
+// follows rollbacks too.
 type Part struct {
 	table   *memtable.Table
 	length  *atomic.Int64 // of the log
@@ -23,8 +23,8 @@ type Part struct {
 	first   uint64       // no entry has a lesser sequence number
 }
 
-// NewPart returns the part of a log in a partition over a table, whose items it brings into order. If there are entries, but
-// no state, it makes one. From then on length counts the entries of all parts.
+// NewPart returns the part of a log in a partition over a table, whose items it brings into order. If there
+// are entries, but no state, it makes one. From then on length counts the entries of all parts.
 func NewPart(t *memtable.Table, partition, partitions int, length *atomic.Int64) *Part {
 	p := &Part{table: t, length: length, stateID: deaths.StateID(partition, partitions)}
 	state := t.Find(p.stateID)
@@ -133,8 +133,8 @@ func (p *Part) Last() streamid.ID { return p.last }
 // StateID returns the id of the state's item.
 func (p *Part) StateID() string { return p.stateID }
 
-// Stored returns what the item of the state has to tell before entries leave the part. deleted is the greatest id that
-// XDEL is about to remove, zero for none.
+// Stored returns what the item of the state has to tell before entries leave the part. deleted is the
+// greatest id that XDEL is about to remove, zero for none.
 func (p *Part) Stored(deleted streamid.ID) deaths.State {
 	return deaths.State{Added: p.stored.Added + p.after, Last: p.last, MaxDeleted: maxID(p.stored.MaxDeleted, deleted)}
 }
@@ -157,8 +157,8 @@ func (p *Part) State(expired expiry.Limits) deaths.State {
 	return s
 }
 
-// visible returns an id such that all entries with lesser ids are within limits. The time of an entry is that of its id, or
-// earlier: ids ascend, also where a clock was corrected.
+// visible returns an id such that all entries with lesser ids are within limits. The time of an entry is that
+// of its id, or earlier: ids ascend, also where a clock was corrected.
 func visible(expired expiry.Limits) streamid.ID {
 	if expired.ByDefault < 0 {
 		return streamid.ID{Seq: 1} // the state has 0-0
@@ -193,8 +193,8 @@ func (p *Part) ascend(from string, visit func(e *memtable.Entry) (more bool)) {
 	})
 }
 
-// Entries returns the entries of ids, which ascend, that are in the table and not within limits, and the greatest of their
-// ids.
+// Entries returns the entries of ids, which ascend, that are in the table and not within limits, and the
+// greatest of their ids.
 func (p *Part) Entries(ids []streamid.ID, expired expiry.Limits) (list []*memtable.Entry, greatest streamid.ID) {
 	var e *memtable.Entry
 	next := func(from streamid.ID) (id streamid.ID, ok bool) {
@@ -212,8 +212,8 @@ func (p *Part) Entries(ids []streamid.ID, expired expiry.Limits) (list []*memtab
 	return list, greatest
 }
 
-// eachOf visits those of ids, which ascend, that are in a set. next returns the first of the set from an id on. It is
-// called at most once for each id, and once for each member of the set between the ids.
+// eachOf visits those of ids, which ascend, that are in a set. next returns the first of the set from an id
+// on. It is called at most once for each id, and once for each member of the set between the ids.
 func eachOf(ids []streamid.ID, next func(from streamid.ID) (id streamid.ID, ok bool), visit func(id streamid.ID)) {
 	for len(ids) > 0 {
 		id, ok := next(ids[0])

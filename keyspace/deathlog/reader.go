@@ -8,8 +8,8 @@ import (
 	"mayfly/keyspace/streamid"
 )
 
-// Reader merges the parts of a log in the order of ids. It takes pieces of each part, so that no partition is locked for
-// long.
+// Reader merges the parts of a log in the order of ids. It takes pieces of each part, so that no partition is
+// locked for long.
 type Reader struct {
 	reverse bool
 	expired expiry.Limits // left out
@@ -38,8 +38,8 @@ const (
 	lastPiece  = 128 // about 20 µs
 )
 
-// NewReader returns a reader of the entries with ids between two, both included, oldest first or newest first. It leaves out
-// those within limits, which have expired.
+// NewReader returns a reader of the entries with ids between two, both included, oldest first or newest
+// first. It leaves out those within limits, which have expired.
 func NewReader(partitions int, from, to streamid.ID, expired expiry.Limits, reverse bool) *Reader {
 	from = maxID(from, visible(expired))
 	r := &Reader{reverse: reverse, expired: expired, cursors: make([]cursor, partitions), heap: make([]*cursor, 0, partitions)}
@@ -52,8 +52,8 @@ func NewReader(partitions int, from, to streamid.ID, expired expiry.Limits, reve
 	return r
 }
 
-// Run visits the entries until visit returns false. It calls within to lock a partition while it takes a piece; that calls
-// take with the part, nil if there is none.
+// Run visits the entries until visit returns false. It calls within to lock a partition while it takes a
+// piece; that calls take with the part, nil if there is none.
 func (r *Reader) Run(within func(partition int, take func(p *Part)), visit func(e deaths.Entry) (more bool)) {
 	for i := range r.cursors {
 		r.fill(&r.cursors[i], within)

@@ -1,6 +1,8 @@
-// Package deaths encodes the entries of a container's log of deaths, and the state of the log that they do not tell.
+// Package deaths encodes the entries of a container's log of deaths, and the state of the log that they do
+// not tell.
 //
-// A log is a container of its own, without a name. An entry is an item in it, in the partition of the item that died:
+// A log is a container of its own, without a name. An entry is an item in it, in the partition of the item
+// that died:
 //
 //	41~0000019b76dacf1100000003:order-1    the key: the log's number, the id of the entry, and the id of the item
 //	1 48d026f5 e 1767225610001 0 2a 1 cd 10000 0 1f {"sku":"A-1"}
@@ -17,7 +19,8 @@
 //	           | when the death was logged, ms
 //	           kind
 //
-// The id of an entry has 16 hexadecimal digits of its time and 8 of its number, so the order of texts is that of ids.
+// The id of an entry has 16 hexadecimal digits of its time and 8 of its number, so the order of texts is that
+// of ids.
 //
 // The state is an item a partition, under the id of zeros: see [State].
 //

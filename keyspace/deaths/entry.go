@@ -29,8 +29,8 @@ type Entry struct {
 // MaxSeq is the greatest number of an entry among those of one ms.
 const MaxSeq = math.MaxUint32
 
-// AppendID appends the id under which the entry of an item's death lies in the log. The number of the entry is at most
-// [MaxSeq].
+// AppendID appends the id under which the entry of an item's death lies in the log. The number of the entry
+// is at most [MaxSeq].
 func AppendID(dst []byte, id streamid.ID, item string) []byte {
 	var digits [record.EntryIDLength]byte
 	record.PutHex(digits[:8], uint32(id.Ms>>32))
@@ -70,7 +70,8 @@ var causes = [...]struct {
 	expiry.Cause
 }{{'d', expiry.ByDocument}, {'c', expiry.ByContainer}, {'x', expiry.ByChange}, {'r', Deleted}}
 
-// AppendBody appends the body of the record of an entry. The record's version is the etag, and its kind record.Entry.
+// AppendBody appends the body of the record of an entry. The record's version is the etag, and its kind
+// record.Entry.
 //
 // Every death writes one, so it is short: moments are differences, which wrap around.
 func (e *Entry) AppendBody(dst []byte) []byte {
@@ -101,8 +102,8 @@ const MaxHeader = 3*len("-9223372036854775808 ") + len("cd- +") + len("fffffffff
 
 var errEntry = errors.New("not an entry of a log: it must have a delay, a cause and a kind, a life, an end, an etag and a body")
 
-// Read decodes the entry under an id of a log. Its strings share memory with those given. It accepts nothing that
-// AppendBody does not write, and allocates nothing.
+// Read decodes the entry under an id of a log. Its strings share memory with those given. It accepts nothing
+// that AppendBody does not write, and allocates nothing.
 func Read(id string, it record.Item) (e Entry, err error) {
 	if e.ID, e.Item, err = SplitID(id); err != nil {
 		return Entry{}, err

@@ -12,9 +12,9 @@ import (
 
 // State is the state of a log, or of its part in one partition.
 //
-// Added, Last and MaxDeleted are those of the entries that are gone, too. So each partition has an item with them, which is
-// written in the same atomic group whenever entries leave the partition: see [StateID]. Entries that come after that are
-// counted when the log is loaded: see [State.Load].
+// Added, Last and MaxDeleted are those of the entries that are gone, too. So each partition has an item with
+// them, which is written in the same atomic group whenever entries leave the partition: see [StateID].
+// Entries that come after that are counted when the log is loaded: see [State.Load].
 type State struct {
 	Length     int64       // entries
 	Bytes      int64       // of their ids and bodies
@@ -25,7 +25,8 @@ type State struct {
 	Oldest     int64       // ms; when the oldest entry was logged; 0 if there are none
 }
 
-// StateID returns the id of the state's item in a partition: zeros, and the least number that belongs to the partition.
+// StateID returns the id of the state's item in a partition: zeros, and the least number that belongs to the
+// partition.
 func StateID(partition, partitions int) string {
 	for n := 0; ; n++ {
 		if id := strconv.Itoa(n); record.Partition(id, partitions) == partition {
@@ -65,8 +66,8 @@ func ReadState(id string, it record.Item) (s State, err error) {
 	return s, nil
 }
 
-// Load restores the state of a log in one partition from what its item tells, and counts an entry after the other, in any
-// order. Bytes are not counted.
+// Load restores the state of a log in one partition from what its item tells, and counts an entry after the
+// other, in any order. Bytes are not counted.
 func (s *State) Load(stored State, entry streamid.ID, ts int64) {
 	if stored.Last.Less(entry) {
 		s.Added++

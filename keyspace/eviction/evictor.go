@@ -7,11 +7,13 @@ import (
 	"sync/atomic"
 )
 
-// Source is a set of items under one lock. K names an item in a state: after a write or an access it is another.
+// Source is a set of items under one lock. K names an item in a state: after a write or an access it is
+// another.
 type Source[K comparable] interface {
 	// Evictable returns how many of the items may go.
 	Evictable(p Policy) int
-	// Draw appends n random items that may go. For volatile-ttl it appends up to n of each kind that die first.
+	// Draw appends n random items that may go. For volatile-ttl it appends up to n of each kind that die
+	// first.
 	Draw(p Policy, n int, intN func(n int) int, drawn []Candidate[K]) []Candidate[K]
 }
 
@@ -20,11 +22,11 @@ type Source[K comparable] interface {
 //
 //  1. Sources are drawn from in proportion to their items, so that every item has the same chance. For
 //     volatile-ttl, which knows the nearest to death of each source, every source has the same share.
-//  2. A round looks at SourcesPerRound sources at most, and the next goes on with others. If none of them has an item
-//     that may go, up to roundsPerDraw rounds are tried.
+//  2. A round looks at SourcesPerRound sources at most, and the next goes on with others. If none of them has
+//     an item that may go, up to roundsPerDraw rounds are tried.
 //
-// Accesses are kept in words only while a policy needs them, or after Track. Until then the last known access to an
-// item is its last write.
+// Accesses are kept in words only while a policy needs them, or after Track. Until then the last known access
+// to an item is its last write.
 //
 // Init makes it ready. Safe for concurrent use. No other lock is taken while its own is held.
 type Evictor[K comparable, S Source[K]] struct {
@@ -63,8 +65,8 @@ func (e *Evictor[K, S]) Options() Options { return *e.options.Load() }
 // Tracker returns what keeps accesses, nil if they are not kept.
 func (e *Evictor[K, S]) Tracker() *Tracker { return e.tracker.Load() }
 
-// SetOptions changes the options at the time now (ms). Accesses are kept from now on if the policy needs them.
-// forget means that the words that the former tracker has written mean nothing any more.
+// SetOptions changes the options at the time now (ms). Accesses are kept from now on if the policy needs
+// them. forget means that the words that the former tracker has written mean nothing any more.
 func (e *Evictor[K, S]) SetOptions(o Options, now int64) (forget bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -99,8 +101,8 @@ func (e *Evictor[K, S]) retrackLocked(now int64) (t *Tracker) {
 	return t
 }
 
-// Draw draws items, adds them to the pool, and returns how many of its candidates may go, 0 if there are none.
-// some returns up to n sources, each at most once, from a position on that wraps around.
+// Draw draws items, adds them to the pool, and returns how many of its candidates may go, 0 if there are
+// none. some returns up to n sources, each at most once, from a position on that wraps around.
 func (e *Evictor[K, S]) Draw(some func(from, n int) []S) int {
 	o := e.Options()
 	samples := min(max(o.Samples, 1), maxSamples)
@@ -163,8 +165,8 @@ func (e *Evictor[K, S]) drawFrom(sources []S, p Policy, samples int) (drawn []Ca
 	return drawn
 }
 
-// share returns how many items may go in a round whose sources have total items. If there are more sources than a
-// round looks at, that is its share by items.
+// share returns how many items may go in a round whose sources have total items. If there are more sources
+// than a round looks at, that is its share by items.
 func (e *Evictor[K, S]) share(total, sources int) int {
 	if sources < SourcesPerRound {
 		return batch

@@ -11,14 +11,14 @@ type Candidate[K comparable] struct {
 	Key  K     // names the item in the state in which it was drawn
 }
 
-// Pool keeps the best candidates of several samples, so that each eviction chooses among more than its own sample.
-// The zero value is ready. Not safe for concurrent use.
+// Pool keeps the best candidates of several samples, so that each eviction chooses among more than its own
+// sample. The zero value is ready. Not safe for concurrent use.
 type Pool[K comparable] struct {
 	best []Candidate[K] // the best last
 }
 
-// poolSize is the number of candidates that a pool keeps between samples. Redis keeps 16 and draws 5 at a time.
-// Samples here are larger.
+// poolSize is the number of candidates that a pool keeps between samples. Redis keeps 16 and draws 5 at a
+// time. Samples here are larger.
 const poolSize = 256
 
 // Add adds candidates and keeps the best.

@@ -2,8 +2,8 @@ package eviction
 
 import "math/rand/v2"
 
-// Tracker reads and writes the words that keep accesses. The word 0 is that of an item without a recorded access.
-// Times are in ms. A tracker does not change and is safe for concurrent use.
+// Tracker reads and writes the words that keep accesses. The word 0 is that of an item without a recorded
+// access. Times are in ms. A tracker does not change and is safe for concurrent use.
 type Tracker struct {
 	LFU       bool // count accesses, instead of keeping the time of the last one
 	LogFactor int
@@ -74,8 +74,8 @@ func (t *Tracker) Frequency(word uint32, written, now int64) int {
 	return int(max(counter-passed/int64(t.DecayTime), 0))
 }
 
-// Rank returns the place of an item in the order of eviction: the least goes first. end is when it dies (ms), for
-// volatile-ttl. t is not nil if the policy is LRU or LFU.
+// Rank returns the place of an item in the order of eviction: the least goes first. end is when it dies (ms),
+// for volatile-ttl. t is not nil if the policy is LRU or LFU.
 func (t *Tracker) Rank(p Policy, word uint32, written, end, now int64) int64 {
 	switch {
 	case p == VolatileTTL:

@@ -27,7 +27,8 @@ type Item struct {
 	Base   uint64 // of Touch: the version of the body
 }
 
-// Batch is the changes of a batch. The zero value is ready to read one, and another after that. Not safe for concurrent use.
+// Batch is the changes of a batch. The zero value is ready to read one, and another after that. Not safe for
+// concurrent use.
 type Batch struct {
 	Items   []Item
 	Records map[uint32]*record.Container // the last of each container by number; nil: the container is removed

@@ -9,8 +9,8 @@ import (
 	"mayfly/keyspace/memtable"
 )
 
-// Effect is what a new default would do to the living items of a container. Kills, Sooner, Later and Same add up to all
-// of them.
+// Effect is what a new default would do to the living items of a container. Kills, Sooner, Later and Same add
+// up to all of them.
 type Effect struct {
 	Now int64 // ms; the moment at which all items are judged
 
@@ -34,14 +34,14 @@ type Effect struct {
 	overdue overdue
 }
 
-// NewEffect returns the effect of a new default at a moment in ms on no items yet. sample is the number of ids to keep
-// of those that would die.
+// NewEffect returns the effect of a new default at a moment in ms on no items yet. sample is the number of
+// ids to keep of those that would die.
 func NewEffect(def expiry.TTL, now int64, sample int) *Effect {
 	return &Effect{Now: now, def: def, most: sample}
 }
 
-// Under implements [Tally]. It sets the policy that the new default would replace. A hold counts as released at the moment
-// of the change, so what is overdue by the former default only is not killed.
+// Under implements [Tally]. It sets the policy that the new default would replace. A hold counts as released
+// at the moment of the change, so what is overdue by the former default only is not killed.
 func (f *Effect) Under(p *expiry.Policy) {
 	next := p.Change(f.def, p.Mode, f.Now)
 	f.policy, f.next = released(p, f.Now), released(&next, f.Now)
@@ -109,8 +109,8 @@ func (f *Effect) Kills() int64 { return f.Documents + f.Keys }
 // Items returns the number of items that live.
 func (f *Effect) Items() int64 { return f.Kills() + f.Sooner + f.Later + f.Same }
 
-// Sample returns ids of items that would die at once: those whose end by the new default is the longest ago first, of
-// one end in the order of ids. The ids are views of the tables, which are safe to keep.
+// Sample returns ids of items that would die at once: those whose end by the new default is the longest ago
+// first, of one end in the order of ids. The ids are views of the tables, which are safe to keep.
 func (f *Effect) Sample() []string {
 	list := slices.Clone(f.overdue)
 	slices.SortFunc(list, func(a, b ended) int {

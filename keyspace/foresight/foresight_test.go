@@ -30,7 +30,8 @@ func run(tally Tally, tables ...*memtable.Table) {
 	w.Run(tally, func(_ int, piece func()) { piece() }, func(int) bool { return true })
 }
 
-// TestHeldCountsAsReleased: of a container on hold a plan and a forecast tell what happens when the hold ends.
+// TestHeldCountsAsReleased: of a container on hold a plan and a forecast tell what happens when the hold
+// ends.
 func TestHeldCountsAsReleased(t *testing.T) {
 	t.Parallel()
 	const now = 100_000

@@ -20,7 +20,8 @@ type Tally interface {
 type Walks struct {
 	walks []walk // by partition
 
-	// Before, if not nil, is called before a piece reads a table: with the partition and the index among its tables.
+	// Before, if not nil, is called before a piece reads a table: with the partition and the index among its
+	// tables.
 	Before func(partition, table int)
 }
 
@@ -41,9 +42,9 @@ func (w *Walks) Add(partition int, t *memtable.Table) (index int) {
 	return len(one.tables) - 1
 }
 
-// Run passes the entries to a tally, a piece of each partition in turn, so that others get its lock in between. It calls
-// within to lock a partition for each piece, and ends when goesOn returns false. That is called without a lock, with the
-// number of entries passed.
+// Run passes the entries to a tally, a piece of each partition in turn, so that others get its lock in
+// between. It calls within to lock a partition for each piece, and ends when goesOn returns false. That is
+// called without a lock, with the number of entries passed.
 func (w *Walks) Run(tally Tally, within func(partition int, piece func()), goesOn func(entries int) bool) {
 	for again := true; again; {
 		again = false
@@ -58,8 +59,8 @@ func (w *Walks) Run(tally Tally, within func(partition int, piece func()), goesO
 	}
 }
 
-// next passes a piece of a partition. It leaves out tables that were detached: their items were removed. More is false
-// at the end.
+// next passes a piece of a partition. It leaves out tables that were detached: their items were removed. More
+// is false at the end.
 func (w *Walks) next(partition int, tally Tally) (passed int, more bool) {
 	const tableCost = 16 // the time that an empty table takes, in entries
 	one := &w.walks[partition]

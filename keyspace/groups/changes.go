@@ -29,7 +29,8 @@ func Begin(g *Group) *Changes { return &Changes{group: g} }
 // Group returns the group that changes.
 func (b *Changes) Group() *Group { return b.group }
 
-// Rollback brings the group back to its state before the changes from the one of a number on, and forgets these.
+// Rollback brings the group back to its state before the changes from the one of a number on, and forgets
+// these.
 func (b *Changes) Rollback(from int) {
 	for _, c := range slices.Backward(b.List[from:]) {
 		body := c.Body
@@ -124,7 +125,8 @@ func (b *Changes) DeleteConsumer(name string) int {
 	return n
 }
 
-// DropSome removes up to most pending entries of a consumer, all if most is negative, and returns their number.
+// DropSome removes up to most pending entries of a consumer, all if most is negative, and returns their
+// number.
 func (b *Changes) DropSome(c *Consumer, most int) (n int) {
 	for n != most {
 		e, ok := c.pending.Min()
@@ -148,8 +150,8 @@ func (b *Changes) SetID(last streamid.ID, read int64) {
 	}
 }
 
-// Deliver delivers entries, whose ids ascend, to a consumer at a time in ms. With noAck they do not become pending. s is
-// the stream that holds them.
+// Deliver delivers entries, whose ids ascend, to a consumer at a time in ms. With noAck they do not become
+// pending. s is the stream that holds them.
 func (b *Changes) Deliver(s *Stream, ids []streamid.ID, consumer string, now int64, noAck bool) {
 	g := b.group
 	c := b.see(consumer, now)
@@ -206,8 +208,8 @@ type Claim struct {
 	Force bool // claims what is not pending, too
 }
 
-// Claim gives an entry of the stream to a consumer, and reports whether it did: the entry is pending for long enough, or
-// Force is set. An entry that is gone is to be removed by Ack instead.
+// Claim gives an entry of the stream to a consumer, and reports whether it did: the entry is pending for long
+// enough, or Force is set. An entry that is gone is to be removed by Ack instead.
 func (b *Changes) Claim(id streamid.ID, how *Claim) bool {
 	count := int64(1)
 	switch e := b.group.Pending(id); {

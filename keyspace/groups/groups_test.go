@@ -190,8 +190,8 @@ func step(t *testing.T, random *rand.Rand, g *Group, b *Changes, m *model, now i
 	}
 }
 
-// TestModel compares a group with the simplest one, its changes with its items, and a rolled back group with the one
-// before.
+// TestModel compares a group with the simplest one, its changes with its items, and a rolled back group with
+// the one before.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(40) {
@@ -325,7 +325,8 @@ func TestLoadErrors(t *testing.T) {
 	}
 }
 
-// FuzzLoad loads items from text, one a line with a tab between id and body. What is loaded has the same items.
+// FuzzLoad loads items from text, one a line with a tab between id and body. What is loaded has the same
+// items.
 func FuzzLoad(f *testing.F) {
 	f.Add("{g}last\t1-0 2\n{g}c:w\t5\n{g}1-0\t5 1 w")
 	f.Add("{g}last\t1-0 -1\n{g}18446744073709551615-0\t-5 9223372036854775807 a b")
@@ -355,7 +356,8 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// TestApply: a group follows another by the changes of its items, each in its last state and in an order of its own.
+// TestApply: a group follows another by the changes of its items, each in its last state and in an order of
+// its own.
 func TestApply(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {

@@ -18,7 +18,8 @@ const (
 	consumerPrefix = Tag + "c:"
 )
 
-// MostName is the length in bytes of the longest name of a consumer and of a group, if ids have at most mostID bytes.
+// MostName is the length in bytes of the longest name of a consumer and of a group, if ids have at most
+// mostID bytes.
 func MostName(mostID int) int { return mostID - len(consumerPrefix) }
 
 // entryItem returns the id of the item of a pending entry.
@@ -103,8 +104,8 @@ func entryBody(time, count int64, consumer string) string {
 	return string(append(b, consumer...))
 }
 
-// Load makes a group of its items, in any order. The strings may be views: what stays is copied. Without the last delivered
-// id the group begins anew. The error names an item that cannot be read.
+// Load makes a group of its items, in any order. The strings may be views: what stays is copied. Without the
+// last delivered id the group begins anew. The error names an item that cannot be read.
 func Load(items iter.Seq2[string, string]) (*Group, error) {
 	g := New(streamid.ID{}, Unknown)
 	for item, body := range items {
@@ -158,9 +159,10 @@ func (g *Group) remove(p parsedItem) {
 	}
 }
 
-// Apply applies the change of an item that another machine has journalled. The strings may be views. gone reports that a
-// consumer was removed: the group is then to be loaded again once all items have changed, since the changes of a group of
-// the journal come in another order. The error names an item that cannot be read.
+// Apply applies the change of an item that another machine has journalled. The strings may be views. gone
+// reports that a consumer was removed: the group is then to be loaded again once all items have changed,
+// since the changes of a group of the journal come in another order. The error names an item that cannot be
+// read.
 func (g *Group) Apply(item, body string, deleted bool) (gone bool, err error) {
 	if !deleted {
 		p, err := parseItem(item, body)

@@ -10,7 +10,8 @@ type Stream struct {
 	MaxDeleted  streamid.ID // the greatest id that XDEL has removed
 }
 
-// tombstoneFrom reports whether entries from an id on may have been deleted (streamRangeHasTombstones of Redis).
+// tombstoneFrom reports whether entries from an id on may have been deleted (streamRangeHasTombstones of
+// Redis).
 func (s *Stream) tombstoneFrom(id streamid.ID) bool {
 	return s.Length > 0 && !s.MaxDeleted.IsZero() && !s.MaxDeleted.Less(s.First) && !s.MaxDeleted.Less(id)
 }

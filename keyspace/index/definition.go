@@ -15,9 +15,9 @@ const (
 	MaxPaths   = 4  // of an index
 )
 
-// maxElements is the number of elements of an array up to which each has a key. A longer array has one key, which every
-// range of the index includes: the document decides. So one write of a document makes a bounded number of changes
-// under the lock of its partition.
+// maxElements is the number of elements of an array up to which each has a key. A longer array has one key,
+// which every range of the index includes: the document decides. So one write of a document makes a bounded
+// number of changes under the lock of its partition.
 const maxElements = 1000
 
 // Definition says what an index is over. It is comparable by [Definition.Equal] and immutable.
@@ -30,8 +30,8 @@ type Definition struct {
 // elementsToken at the end of a path means each element of the array there.
 const elementsToken = "[]"
 
-// Define returns the index over JSON Pointers, over points if geo. A path that ends with /[] is each element of
-// an array. The error is one line.
+// Define returns the index over JSON Pointers, over points if geo. A path that ends with /[] is each element
+// of an array. The error is one line.
 func Define(pointers []string, geo bool) (d Definition, err error) {
 	if len(pointers) == 0 || len(pointers) > MaxPaths {
 		return d, fmt.Errorf("%d paths: legal are 1 to %d", len(pointers), MaxPaths)
@@ -176,8 +176,8 @@ func (r *Reader) Load(text string, ts int64) *Reader {
 	return r
 }
 
-// Same reports whether the current documents of two readers of the same definitions have the same text at the paths of an
-// index. Then they have the same keys.
+// Same reports whether the current documents of two readers of the same definitions have the same text at the
+// paths of an index. Then they have the same keys.
 func (r *Reader) Same(other *Reader, number int) bool {
 	for _, at := range r.at[number] {
 		if at == timePath {
@@ -191,8 +191,8 @@ func (r *Reader) Same(other *Reader, number int) bool {
 	return true
 }
 
-// Keys appends the keys of the current document in an index: none, one, or one for each different element of an array of
-// up to 1000.
+// Keys appends the keys of the current document in an index: none, one, or one for each different element of
+// an array of up to 1000.
 func (r *Reader) Keys(number int, keys []Key) []Key {
 	d, at := &r.definitions[number], r.at[number]
 	value := func(i int) query.Value {

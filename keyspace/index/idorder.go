@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// idOrder maps ids to numbers of idBits bits that grow with them. Entries of equal keys hold the number of their id, so
-// most of them are in order without a look at the ids. Ids that share a number are compared.
+// idOrder maps ids to numbers of idBits bits that grow with them. Entries of equal keys hold the number of
+// their id, so most of them are in order without a look at the ids. Ids that share a number are compared.
 //
-// Ids of one kind begin alike, so the common beginning is left out. A number that follows it is held as a floating-point
-// number is: ids like order:000000123456 differ in the last digits.
+// Ids of one kind begin alike, so the common beginning is left out. A number that follows it is held as a
+// floating-point number is: ids like order:000000123456 differ in the last digits.
 type idOrder struct {
 	common string // what ids begin with
 	digits bool   // a digit follows in all of them

@@ -20,11 +20,12 @@ type Key struct {
 // MaxText is the size in bytes of a string from which on a key holds no more. Such a key is cut.
 const MaxText = 256
 
-// manyElements is the key of an array of more than maxElements. It is below all others: no value of a key is undefined.
+// manyElements is the key of an array of more than maxElements. It is below all others: no value of a key is
+// undefined.
 var manyElements = Key{kind: query.Undefined, Cut: true}
 
-// KeyOf returns the key of values, one for each path of the index. ok is false if the first is undefined: such
-// items are in no index.
+// KeyOf returns the key of values, one for each path of the index. ok is false if the first is undefined:
+// such items are in no index.
 func KeyOf(values ...query.Value) (k Key, ok bool) {
 	first := values[0]
 	if first.Kind() == query.Undefined {
@@ -72,8 +73,8 @@ func orderOf(n float64) uint64 {
 	return bits | 1<<63
 }
 
-// cut returns the part of a string that a key holds, and whether longer strings have the same. So keys with equal texts
-// are cut alike.
+// cut returns the part of a string that a key holds, and whether longer strings have the same. So keys with
+// equal texts are cut alike.
 func cut(text string) (string, bool) {
 	if len(text) < MaxText {
 		return text, false

@@ -10,8 +10,8 @@ import (
 // FarthestPoint is a distance in metres that reaches all points.
 const FarthestPoint = 20_100_000
 
-// Near returns the plan of an index over points that reads those within a distance in metres. ok is false if the index
-// is over something else.
+// Near returns the plan of an index over points that reads those within a distance in metres. ok is false if
+// the index is over something else.
 func Near(d *Definition, n predicates.Nearest, metres float64) (p Plan, ok bool) {
 	if !d.geo || !slices.Equal(d.paths[0], n.Path) {
 		return p, false

@@ -28,10 +28,10 @@ type Plan struct {
 	bounded    int  // paths that the spans bound
 }
 
-// Choose returns the plan of the index that serves a query best. ok is false if none does. The rules are fixed: most
-// leading equalities, then the order of ORDER BY, then a closed range, then more paths that WHERE bounds, then the
-// older index. exact reports whether the trees of an index give the order of values: see [Tree.Cut]. Another index
-// gives it if WHERE leaves no strings that a key may cut.
+// Choose returns the plan of the index that serves a query best. ok is false if none does. The rules are
+// fixed: most leading equalities, then the order of ORDER BY, then a closed range, then more paths that WHERE
+// bounds, then the older index. exact reports whether the trees of an index give the order of values: see
+// [Tree.Cut]. Another index gives it if WHERE leaves no strings that a key may cut.
 func Choose(definitions []Definition, exact func(number int) bool, q *query.Query) (best Plan, ok bool) {
 	if q.Never() {
 		return best, false // nothing need be read
@@ -71,8 +71,8 @@ func mayBeCut(d *Definition, terms []predicates.Term) bool {
 // Unorder makes the plan one of documents in no order.
 func (p *Plan) Unorder() { p.Ordered, p.Desc = false, false }
 
-// Advise returns the paths of an index that would serve a query better than a plan, nil for a scan: the paths that are
-// equal to one value, then those of ORDER BY or of a range. It returns "" if there is none.
+// Advise returns the paths of an index that would serve a query better than a plan, nil for a scan: the paths
+// that are equal to one value, then those of ORDER BY or of a range. It returns "" if there is none.
 func Advise(q *query.Query, p *Plan) string {
 	terms := predicates.TermsOf(q)
 	order, orderable := predicates.OrderOf(q)
@@ -123,8 +123,8 @@ func Advise(q *query.Query, p *Plan) string {
 	return strings.Join(paths, " ")
 }
 
-// AdviseOrder returns the paths of an index that would give the order of a query if it were in one direction. It returns
-// "" if the query orders by no paths, or in one direction already.
+// AdviseOrder returns the paths of an index that would give the order of a query if it were in one direction.
+// It returns "" if the query orders by no paths, or in one direction already.
 func AdviseOrder(q *query.Query) string {
 	order, orderable := predicates.OrderOf(q)
 	if !orderable || !predicates.Mixed(order) {
@@ -139,8 +139,8 @@ func AdviseOrder(q *query.Query) string {
 	return strings.Join(d.Pointers(), " ")
 }
 
-// AdviseNearest returns the paths of an index that would give the order of a query that wants the nearest points first,
-// "" for another query.
+// AdviseNearest returns the paths of an index that would give the order of a query that wants the nearest
+// points first, "" for another query.
 func AdviseNearest(q *query.Query) string {
 	n, ok := predicates.NearestOf(q)
 	if !ok {

@@ -6,8 +6,8 @@ import (
 	"mayfly/query"
 )
 
-// Run returns the keys that tie with a key up to the first string that it cuts: only the documents tell the order of
-// their items. ok is false if the key has no string that is cut.
+// Run returns the keys that tie with a key up to the first string that it cuts: only the documents tell the
+// order of their items. ok is false if the key has no string that is cut.
 func (d *Definition) Run(k *Key) (run Span, ok bool) {
 	switch {
 	case len(k.text) < MaxText:

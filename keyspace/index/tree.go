@@ -98,7 +98,8 @@ func (t *Tree) less(a, b entry) bool {
 	return t.ids(a.handle) < t.ids(b.handle)
 }
 
-// pivot returns an entry at a key and a position among the ids of that key. It is valid while they are the probe.
+// pivot returns an entry at a key and a position among the ids of that key. It is valid while they are the
+// probe.
 func (t *Tree) pivot(k *Key, at position) entry {
 	t.setProbe(k, at)
 	e := t.probeOf(k, probeHandle)
@@ -118,8 +119,8 @@ func (t *Tree) setProbe(k *Key, at position) {
 	t.texts[probeText].text = k.text
 }
 
-// probeOf returns the entry of an item at a key, without the number of its id. If the key has a text, it is valid while
-// that is the probe.
+// probeOf returns the entry of an item at a key, without the number of its id. If the key has a text, it is
+// valid while that is the probe.
 func (t *Tree) probeOf(k *Key, handle uint32) entry {
 	e := entry{prefix: k.prefix, more: uint32(k.kind) << kindShift, handle: handle}
 	if k.text != "" {
@@ -180,7 +181,8 @@ func (t *Tree) Add(k Key, handle uint32) {
 	}
 }
 
-// The numbers of entries at which the order of ids is chosen: it must not take long, under the lock of a partition.
+// The numbers of entries at which the order of ids is chosen: it must not take long, under the lock of a
+// partition.
 const (
 	firstOrder = 64
 	lastChoice = 1024
@@ -235,7 +237,8 @@ func (t *Tree) Remove(k Key, handle uint32) {
 	}
 }
 
-// Cut returns the number of entries whose key cuts a string, or a little more. Without any, the order of the tree is that of the values.
+// Cut returns the number of entries whose key cuts a string, or a little more. Without any, the order of the
+// tree is that of the values.
 func (t *Tree) Cut() int { return t.cut }
 
 // Len returns the number of entries.
@@ -278,8 +281,8 @@ type Cursor struct {
 // mostAhead bounds the entries that a cursor reads ahead.
 const mostAhead = 16
 
-// ReadAhead makes the cursor read entries and their ids ahead, a few at first, so that their cache misses overlap. It is
-// for merges, which compare ids.
+// ReadAhead makes the cursor read entries and their ids ahead, a few at first, so that their cache misses
+// overlap. It is for merges, which compare ids.
 func (c *Cursor) ReadAhead() { c.batch = 2 }
 
 // readAhead reads the next entries. It returns false at the end of the range.
@@ -305,8 +308,8 @@ func (c *Cursor) readAhead() bool {
 	return len(list) > 0
 }
 
-// Range returns a cursor before the first entry of a range, from low to high, or from high to low if desc. A nil
-// bound is the end of the tree. The tree must not change while the cursor is used.
+// Range returns a cursor before the first entry of a range, from low to high, or from high to low if desc. A
+// nil bound is the end of the tree. The tree must not change while the cursor is used.
 func (t *Tree) Range(low, high *Bound, desc bool) (c Cursor, ok bool) {
 	c = Cursor{t: t, it: t.items.Iter(), desc: desc}
 	begin, end := low, high

@@ -11,8 +11,8 @@ import (
 	"mayfly/vfs"
 )
 
-// batch holds the commands that are committed together. The journal's mutex protects it. The leader writes the
-// commands without the mutex, once nothing is appended any more.
+// batch holds the commands that are committed together. The journal's mutex protects it. The leader writes
+// the commands without the mutex, once nothing is appended any more.
 type batch struct {
 	lsn      LSN
 	commands aof.Commands
@@ -38,8 +38,8 @@ func (b *batch) wait() *waiters {
 	return b.waiters
 }
 
-// leaveLocked takes the caller out of the waiters of a batch, and reports whether it was the last of them. j.mu must be
-// held.
+// leaveLocked takes the caller out of the waiters of a batch, and reports whether it was the last of them.
+// j.mu must be held.
 func (j *Journal) leaveLocked(b *batch, w *waiters) (last bool) {
 	w.n--
 	if last = w.n == 0 && b.waiters == w; last {
@@ -57,8 +57,8 @@ func (b *batch) settle(err error) {
 	}
 }
 
-// Wait returns once everything up to the LSN is committed as the policy asks, by this call or another. After an
-// error the journal tries again, unless an fsync failed.
+// Wait returns once everything up to the LSN is committed as the policy asks, by this call or another. After
+// an error the journal tries again, unless an fsync failed.
 //
 // Runnable goroutines may have changes too, such as those that the last commit has released. Yielding to them
 // first makes groups of tens instead of twos and threes.
@@ -67,8 +67,8 @@ func (j *Journal) Wait(lsn LSN) error { return j.waitAfter(runtime.Gosched, lsn,
 // CommitNow is Wait without yielding first, for a goroutine that has gathered the work of many itself.
 func (j *Journal) CommitNow(lsn LSN) error { return j.waitAfter(func() {}, lsn, 0) }
 
-// WaitUntil is Wait, CommitNow if now is set. With a [Replication] it fails with [replica.ErrNoMajority] at a time, as
-// clock.Monotonic says; 0: as soon as Replicate gives up by itself.
+// WaitUntil is Wait, CommitNow if now is set. With a [Replication] it fails with [replica.ErrNoMajority] at a
+// time, as clock.Monotonic says; 0: as soon as Replicate gives up by itself.
 func (j *Journal) WaitUntil(lsn LSN, until time.Duration, now bool) error {
 	before := runtime.Gosched
 	if now {
@@ -171,7 +171,8 @@ func (j *Journal) commitAndResign(before func(), lsn LSN, until time.Duration) e
 	return j.commitTo(lsn, until)
 }
 
-// commitTo commits batch after batch until the LSN is covered, or until a time as WaitUntil says. The lead is held.
+// commitTo commits batch after batch until the LSN is covered, or until a time as WaitUntil says. The lead is
+// held.
 func (j *Journal) commitTo(lsn LSN, until time.Duration) error {
 	if err := j.begin(); err != nil {
 		return err

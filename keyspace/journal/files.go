@@ -123,8 +123,8 @@ func (n *nextFile) close() {
 	}
 }
 
-// installLocked renames the file to that of a generation and makes it the newest. The caller holds the lead and
-// syncMu, unless the journal is not in use yet, and calls syncNameLocked.
+// installLocked renames the file to that of a generation and makes it the newest. The caller holds the lead
+// and syncMu, unless the journal is not in use yet, and calls syncNameLocked.
 func (j *Journal) installLocked(next *nextFile, generation uint64) error {
 	if err := next.file.Rename(filepath.Join(j.dir, FileName(generation))); err != nil {
 		return err
@@ -137,7 +137,8 @@ func (j *Journal) installLocked(next *nextFile, generation uint64) error {
 	return nil
 }
 
-// syncNameLocked forces the name of an installed file to disk. syncMu is held, unless the journal is not in use yet.
+// syncNameLocked forces the name of an installed file to disk. syncMu is held, unless the journal is not in
+// use yet.
 func (j *Journal) syncNameLocked(next *nextFile) error {
 	if err := next.dir.Sync(); err != nil {
 		return j.breakLocked(err)
@@ -161,8 +162,8 @@ func (j *Journal) firstFile() error {
 	return nil
 }
 
-// Remove deletes the files of generations below, but not the newest. It deletes the oldest first, each durably:
-// after a power cut a gap would look like a lost file.
+// Remove deletes the files of generations below, but not the newest. It deletes the oldest first, each
+// durably: after a power cut a gap would look like a lost file.
 func (j *Journal) Remove(below uint64) error {
 	for len(j.finished) > 0 && j.finished[0].Generation < below {
 		oldest := j.finished[0]
@@ -179,19 +180,10 @@ func (j *Journal) Remove(below uint64) error {
 	return nil
 }
 
-// Files returns the files, oldest first, the newest as it stands behind the last commit. One goroutine at a time calls
-// Files, Rotate and Remove.
+// Files returns the files, oldest first, the newest as it stands behind the last commit: the bytes below
+// their sizes never change. One goroutine at a time calls Files, Rotate and Remove.
 func (j *Journal) Files() []FileInfo {
 	return append(slices.Clone(j.finished), FileInfo{j.file.Path(), j.generation, j.end.Load(), j.mark})
-}
-
-// Snapshot commits everything that waits, and returns the files. The bytes below their sizes never change. No other
-// goroutine may call Rotate meanwhile.
-func (j *Journal) Snapshot() ([]FileInfo, error) {
-	if err := j.CommitAll(); err != nil {
-		return nil, err
-	}
-	return j.Files(), nil
 }
 
 // FileName is the name of a generation's file.

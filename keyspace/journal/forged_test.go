@@ -14,8 +14,9 @@ import (
 
 // Clients may write anything into values, also bytes that look like a seal. They cannot know the mark.
 
-// forgeries returns bodies for an item whose command begins at from, in a file of this mark. In each, the placeholders
-// are replaced by seals that say that the range from end on was on disk. Some of the seals name their own offset.
+// forgeries returns bodies for an item whose command begins at from, in a file of this mark. In each, the
+// placeholders are replaced by seals that say that the range from end on was on disk. Some of the seals name
+// their own offset.
 func forgeries(from, end int64, mark uint32, body string) (bodies []string) {
 	for _, s := range []aof.Seal{
 		{From: end, OnDisk: 1 << 40},
@@ -32,8 +33,9 @@ func forgeries(from, end int64, mark uint32, body string) (bodies []string) {
 	return bodies
 }
 
-// forgedFiles calls f with the contents of journals' files, the changes in them, and the offsets at which their head
-// and their commits end. Their first commit has forged seals in one body, and so has the second, if there is one.
+// forgedFiles calls f with the contents of journals' files, the changes in them, and the offsets at which
+// their head and their commits end. Their first commit has forged seals in one body, and so has the second,
+// if there is one.
 func forgedFiles(body, second string, f func(content []byte, changes []string, ends []int64)) {
 	const mark = 7
 	for n := range forgeries(0, 0, mark, body) {

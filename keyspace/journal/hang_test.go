@@ -13,7 +13,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// TestHangs has a disk hang in each step that commits wait for, and in those that they do not wait for. Only the former tell.
+// TestHangs has a disk hang in each step that commits wait for, and in those that they do not wait for. Only
+// the former tell.
 func TestHangs(t *testing.T) {
 	t.Parallel()
 	put := func(j *Journal) error { return j.Wait(j.Append(set("1:a", "2"))) }

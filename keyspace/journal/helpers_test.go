@@ -136,8 +136,8 @@ func appendCommit(content []byte, mark uint32, lsn LSN, o ops, change func(*aof.
 	return s.Append(content)
 }
 
-// smallJournal makes a journal's file with three commits, and returns it with the offsets at which they end. The first
-// commit was forced to disk before the others.
+// smallJournal makes a journal's file with three commits, and returns it with the offsets at which they end.
+// The first commit was forced to disk before the others.
 func smallJournal(t *testing.T) (content []byte, ends []int64, changes []string) {
 	t.Helper()
 	disk := vfstest.New()

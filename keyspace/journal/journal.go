@@ -51,8 +51,8 @@ type Changes interface {
 type Room interface {
 	// Releases counts how often room was made.
 	Releases() uint64
-	// MakeRoom reports whether room was made, by this call or another, since Releases returned that number before the write
-	// that met the full disk. If so, the write is repeated at once.
+	// MakeRoom reports whether room was made, by this call or another, since Releases returned that number
+	// before the write that met the full disk. If so, the write is repeated at once.
 	MakeRoom(since uint64) bool
 }
 
@@ -66,43 +66,67 @@ type Options struct {
 	Log      zerolog.Logger
 	Full     func() // called without any lock after a commit that leaves [Journal.Limit] bytes in the newest file
 	Room     Room   // nil: none can be made
-	// Around is called with the function that makes the first file, and returns its error. After an error it is called
-	// again before the next commit. If it is not nil, [Journal.Begin] makes the file instead of [Open].
+	// Around is called with the function that makes the first file, and returns its error. After an error it
+	// is called again before the next commit. If it is not nil, [Journal.Begin] makes the file instead of
+	// [Open].
 	Around func(makeFile func() error) error
 
-	// Preallocate is how many bytes of zeros are written behind the last commit at a time, with the policy [Always]; less
-	// than 0: none. 0 means 1 MiB.
+	// Preallocate is how many bytes of zeros are written behind the last commit at a time, with the policy
+	// [Always]; less than 0: none. 0 means 1 MiB.
 	Preallocate int64
 	Replication *Replication // nil: there is none
 }
 
-// Journal commits in groups. Safe for concurrent use, but for Rotate, Remove and Close, which one goroutine calls.
+// Journal commits in groups. Safe for concurrent use, but for Rotate, Remove and Close, which one goroutine
+// calls.
 //
 // One goroutine at a time leads: it alone commits. The lead is held without the mutex.
 type Journal struct {
+	surroundings
+	policy atomic.Int32 // Policy
+	limit  atomic.Int64 // bytes
+
+	reached
+	counts
+	batches
+	newest
+	finished []FileInfo // the files before the newest, oldest first; replaced as [newest] says
+
+	stop       chan struct{}
+	background sync.WaitGroup
+}
+
+// surroundings are what the [Options] give, and do not change.
+type surroundings struct {
 	fs     vfs.FS
 	dir    string
-	ahead  int64 // Preallocate of the options
+	ahead  int64 // Preallocate
 	log    zerolog.Logger
 	full   func()
 	room   Room
 	around func(makeFile func() error) error
 	repl   *Replication
-	policy atomic.Int32 // Policy
-	limit  atomic.Int64 // bytes
+}
 
+// reached is how far commits have come, and what keeps them.
+type reached struct {
 	done   atomic.Uint64         // everything up to this LSN is committed as the policy asks
 	synced atomic.Uint64         // everything up to this LSN is on disk
 	logged atomic.Uint64         // the log of the cluster has everything of this leader up to this LSN
 	slow   atomic.Bool           // a background fsync takes too long
 	fault  atomic.Pointer[error] // of the last write; nil: it worked
 	broken atomic.Pointer[error] // of an fsync, or of replication: final
+}
 
+type counts struct {
 	commits, fsyncs atomic.Int64
 	times           commitTimes
 	total           atomic.Int64 // bytes of all files
 	waiting         atomic.Int64 // bytes that are appended but not committed
+}
 
+// batches are the commits to come, and who makes them.
+type batches struct {
 	mu       sync.Mutex // protects what follows; held for moments only
 	next     LSN        // of the next batch
 	pending  *batch     // receives appended changes; nil while empty
@@ -113,29 +137,33 @@ type Journal struct {
 	queue    []chan struct{}
 	retrying bool
 	closed   bool
+}
 
-	// file is the newest file. It is replaced with the lead and syncMu held: either is enough to use it.
+// newest is the newest file. It is replaced with the lead and syncMu held: either is enough to use it.
+type newest struct {
 	file       *aof.File
 	generation uint64
 	mark       uint32
-	finished   []FileInfo   // the files before it, oldest first
-	diskFull   bool         // no more preallocation in the newest file
+	diskFull   bool         // no more preallocation in it
 	first      uint64       // the generation of the first file of this run
 	begun      atomic.Bool  // the first file is in use; set with the lead held
 	step       vfs.Step     // of the lead's holder on disk
 	force      bool         // the first commit is to be forced to disk whatever the policy; the lead is held
 	syncMu     sync.Mutex   // held during an fsync
-	end        atomic.Int64 // bytes written to the newest file
-	onDisk     atomic.Int64 // bytes of it that an fsync has forced to disk
-
-	stop       chan struct{}
-	background sync.WaitGroup
+	end        atomic.Int64 // bytes written
+	onDisk     atomic.Int64 // bytes that an fsync has forced to disk
 }
 
 // Open starts a journal in a new file, which [Journal.Begin] makes if Around of the options is not nil.
 func Open(opt Options) (*Journal, error) {
-	j := &Journal{fs: opt.FS, dir: opt.Dir, ahead: cmp.Or(opt.Preallocate, defaultPreallocate), log: opt.Log, full: opt.Full, room: opt.Room, around: opt.Around, repl: opt.Replication, finished: opt.Finished,
-		next: max(opt.First, 1), stop: make(chan struct{})}
+	j := &Journal{
+		surroundings: surroundings{
+			fs: opt.FS, dir: opt.Dir, ahead: cmp.Or(opt.Preallocate, defaultPreallocate), log: opt.Log,
+			full: opt.Full, room: opt.Room, around: opt.Around, repl: opt.Replication,
+		},
+		batches:  batches{next: max(opt.First, 1)},
+		finished: opt.Finished, stop: make(chan struct{}),
+	}
 	j.policy.Store(int32(opt.Policy))
 	j.limit.Store(1 << 62)
 	j.done.Store(uint64(j.next - 1))
@@ -155,8 +183,8 @@ func Open(opt Options) (*Journal, error) {
 	return j, nil
 }
 
-// Begin makes the first file. On a full disk the journal then refuses to commit, and tries again by itself. The
-// first commit is forced to disk whatever the policy.
+// Begin makes the first file. On a full disk the journal then refuses to commit, and tries again by itself.
+// The first commit is forced to disk whatever the policy.
 func (j *Journal) Begin() error {
 	j.lead()
 	defer j.resign()
@@ -192,8 +220,8 @@ func (j *Journal) begin() error {
 // Begun reports whether the first file is in use. Nothing was committed before.
 func (j *Journal) Begun() bool { return j.begun.Load() }
 
-// Append adds changes to the pending batch, and returns the LSN to wait for. The changes are committed entirely
-// or not at all. Append never blocks on the disk.
+// Append adds changes to the pending batch, and returns the LSN to wait for. The changes are committed
+// entirely or not at all. Append never blocks on the disk.
 func (j *Journal) Append(c Changes) LSN {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -251,7 +279,8 @@ func (j *Journal) Err() error {
 	return nil
 }
 
-// Hangs reports whether the disk takes longer than some time for what commits wait for, and than a very slow disk does.
+// Hangs reports whether the disk takes longer than some time for what commits wait for, and than a very slow
+// disk does.
 func (j *Journal) Hangs(longest time.Duration) bool { return j.step.Hangs(clock.Monotonic(), longest) }
 
 // SetLimit sets how many bytes the newest file may have before Full of the options is called.

@@ -201,8 +201,8 @@ func scanNewest(content []byte) (changes []string, err error) {
 	return changes, err
 }
 
-// A power cut leaves any sectors of the last commit unwritten. They keep their zeros. Whichever these
-// are, the commit counts as a whole or not at all, even if a client has written zeros or forged seals into it.
+// A power cut leaves any sectors of the last commit unwritten. They keep their zeros. Whichever these are,
+// the commit counts as a whole or not at all, even if a client has written zeros or forged seals into it.
 func TestTornCommitOverZeros(t *testing.T) {
 	t.Parallel()
 	long := func(c string) string { return strings.Repeat(c, 5*aof.SectorSize) }

@@ -19,17 +19,17 @@ type ReplayOptions struct {
 	Now   int64              // ms; names what is cut off
 	Visit func(aof.Op) error // receives each change; its strings are valid during the call
 
-	// Check is called when a file has been read up to its last seal, which has this mark and ends at end. It returns how
-	// many bytes are known to be on disk. If it is nil, the seals tell.
+	// Check is called when a file has been read up to its last seal, which has this mark and ends at end. It
+	// returns how many bytes are known to be on disk. If it is nil, the seals tell.
 	Check func(path string, mark uint32, end int64) (onDisk int64, err error)
 }
 
-// Replay visits the changes of all journals in a folder in the order in which they were committed. It returns the
-// files and the last LSN, 0 if there is none.
+// Replay visits the changes of all journals in a folder in the order in which they were committed. It returns
+// the files and the last LSN, 0 if there is none.
 //
-// A crash may leave the newest journal with an end that is not confirmed. Replay cuts it off and keeps it aside. Commits
-// that are not known to be on disk are written anew ([aof.Rewrite]).
-// Any other difference from what was written is an *aof.DamageError; the caller then discards what was visited.
+// A crash may leave the newest journal with an end that is not confirmed. Replay cuts it off and keeps it
+// aside. Commits that are not known to be on disk are written anew ([aof.Rewrite]). Any other difference from
+// what was written is an *aof.DamageError; the caller then discards what was visited.
 func Replay(opt ReplayOptions) (files []FileInfo, last LSN, err error) {
 	if files, err = Files(opt.FS, opt.Dir); err != nil {
 		return nil, 0, err
@@ -84,9 +84,9 @@ func (opt *ReplayOptions) replay(file *FileInfo, newest bool, last *LSN) error {
 	return f.Sync()
 }
 
-// Scan visits the confirmed changes of a journal's file that follows the commit last, 0 if that is not known, and
-// advances last. It returns the last seal, and the offsets behind the last commit and behind what was written.
-// In the newest file they may differ, and zeros may follow; any other file must end with a commit.
+// Scan visits the confirmed changes of a journal's file that follows the commit last, 0 if that is not known,
+// and advances last. It returns the last seal, and the offsets behind the last commit and behind what was
+// written. In the newest file they may differ, and zeros may follow; any other file must end with a commit.
 func Scan(f io.ReaderAt, name string, size int64, newest bool, last *LSN, visit func(aof.Op) error) (seal aof.Seal, end, written int64, err error) {
 	if written = size; newest {
 		if written, err = aof.TrimZeros(f, size); err != nil {

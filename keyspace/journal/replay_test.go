@@ -39,8 +39,8 @@ func TestBuntdbReadsAJournal(t *testing.T) {
 	}
 }
 
-// A cut journal has the commits that are left whole. One that is cut within its head is damaged: the head is on disk
-// before the file gets its name.
+// A cut journal has the commits that are left whole. One that is cut within its head is damaged: the head is
+// on disk before the file gets its name.
 func TestJournalCutAnywhere(t *testing.T) {
 	t.Parallel()
 	content, ends, changes := smallJournal(t)
@@ -152,7 +152,8 @@ func TestFlippedBitsOfALargeJournalAreDetected(t *testing.T) {
 	}
 }
 
-// A power cut leaves sectors unwritten in any order. That is damage if a later seal says that they were on disk.
+// A power cut leaves sectors unwritten in any order. That is damage if a later seal says that they were on
+// disk.
 func TestJournalWithHoles(t *testing.T) {
 	t.Parallel()
 	disk := vfstest.New()
@@ -211,7 +212,7 @@ func TestJournalWithHoles(t *testing.T) {
 	}
 	// Any sectors of those that were not forced to disk, and an end that was not written.
 	r := drill.Rand(t)
-	for range drill.Pick(100, 200, 2000) {
+	for range drill.Pick(60, 100, 2000) {
 		holed := bytes.Clone(content[:onDisk+r.Int64N(int64(len(content))-onDisk)])
 		first := int64(len(holed))
 		holes := 1 + r.IntN(5)

@@ -8,17 +8,18 @@ import (
 	"mayfly/keyspace/replica"
 )
 
-// Replication has the log of a cluster commit each batch before the journal writes it. The commands of a batch then end
-// with the records of its place in the log.
+// Replication has the log of a cluster commit each batch before the journal writes it. The commands of a
+// batch then end with the records of its place in the log.
 type Replication struct {
 	// Replicate is that of a [replica.Replicator].
 	Replicate func(lsn uint64, moment int64, batch []byte, until time.Duration) (replica.Tail, error)
 
-	// Moment returns a time in ms for a batch that ends after the call: every transaction with an earlier time is in it or
-	// in one before.
+	// Moment returns a time in ms for a batch that ends after the call: every transaction with an earlier
+	// time is in it or in one before.
 	Moment func() int64
 
-	// Settled is called when the journal has a batch, before Wait returns for it, with an LSN up to which all is on disk.
+	// Settled is called when the journal has a batch, before Wait returns for it, with an LSN up to which all
+	// is on disk.
 	Settled func(lsn LSN, tail replica.Tail, synced LSN)
 }
 
@@ -52,8 +53,8 @@ func (j *Journal) timer(until time.Duration) <-chan time.Time {
 	return time.After(until - clock.Monotonic())
 }
 
-// giveUp ends the wait of a goroutine for a batch, whose time is over. If it is the last that can take an offered lead, it
-// passes the lead on.
+// giveUp ends the wait of a goroutine for a batch, whose time is over. If it is the last that can take an
+// offered lead, it passes the lead on.
 func (j *Journal) giveUp(b *batch, w *waiters) error {
 	j.mu.Lock()
 	offered := j.leaveLocked(b, w) && len(w.lead) > 0
@@ -159,8 +160,8 @@ func (j *Journal) unsettledLocked() bool {
 	return false
 }
 
-// Replicated returns the LSN up to which the log has everything of this node as the leader. The files may lack a part of it
-// while writing them fails.
+// Replicated returns the LSN up to which the log has everything of this node as the leader. The files may
+// lack a part of it while writing them fails.
 func (j *Journal) Replicated() LSN { return LSN(j.logged.Load()) }
 
 // Synced returns the LSN up to which everything is on disk.

@@ -44,8 +44,8 @@ func received[T any](t *testing.T, c <-chan T) (v T) {
 	return v
 }
 
-// TestWaitUntil: a goroutine that waits for another's commit gives up at its time, and the batch is committed all the same. The
-// lead is passed on, even if it was offered to one that gave up.
+// TestWaitUntil: a goroutine that waits for another's commit gives up at its time, and the batch is committed
+// all the same. The lead is passed on, even if it was offered to one that gave up.
 func TestWaitUntil(t *testing.T) {
 	t.Parallel()
 	j, asked, answers := openReplicated(t)
@@ -81,7 +81,8 @@ func TestWaitUntil(t *testing.T) {
 	}
 }
 
-// TestLeadIsOfferedToNone: the last waiter of a batch that gives up takes the lead with it that it was offered.
+// TestLeadIsOfferedToNone: the last waiter of a batch that gives up takes the lead with it that it was
+// offered.
 func TestLeadIsOfferedToNone(t *testing.T) {
 	t.Parallel()
 	j, asked, answers := openReplicated(t)

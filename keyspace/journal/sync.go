@@ -15,8 +15,8 @@ const defaultPreallocate = 1 << 20
 // more than extending the file.
 const preallocateShare = 16
 
-// preallocate writes zeros behind the last commit, which has this many bytes, if none are left. The fsync of the
-// commit follows. The lead is held.
+// preallocate writes zeros behind the last commit, which has this many bytes, if none are left. The fsync of
+// the commit follows. The lead is held.
 //
 // On a full disk it stops until the next file: the last bytes are for commits.
 func (j *Journal) preallocate(commit int64) {
@@ -29,8 +29,8 @@ func (j *Journal) preallocate(commit int64) {
 	}
 }
 
-// endFileLocked makes the newest file end with its last commit, and forces it to disk. The lead and syncMu are
-// held, and nothing waits to be written.
+// endFileLocked makes the newest file end with its last commit, and forces it to disk. The lead and syncMu
+// are held, and nothing waits to be written.
 func (j *Journal) endFileLocked() error {
 	if err := j.broken.Load(); err != nil {
 		return *err
@@ -48,8 +48,8 @@ func (j *Journal) endFileLocked() error {
 // Sync forces all commits to disk.
 func (j *Journal) Sync() error { return j.syncTo(j.Committed()) }
 
-// syncTo forces everything up to an LSN to disk, which is written already. A failed fsync is final: the system
-// may have dropped what it could not write, and would report success the next time.
+// syncTo forces everything up to an LSN to disk, which is written already. A failed fsync is final: the
+// system may have dropped what it could not write, and would report success the next time.
 func (j *Journal) syncTo(lsn LSN) error {
 	j.syncMu.Lock()
 	defer j.syncMu.Unlock()
@@ -114,8 +114,8 @@ func (j *Journal) SetPolicy(p Policy) {
 		_ = j.Sync() // breakLocked notes and logs a failure
 		return
 	}
-	// Only commits that are forced to disk one by one may overwrite zeros: the system may write a later one to
-	// disk before an earlier one.
+	// Only commits that are forced to disk one by one may overwrite zeros: the system may write a later one
+	// to disk before an earlier one.
 	j.syncMu.Lock()
 	defer j.syncMu.Unlock()
 	if j.file != nil && j.file.Preallocated() > 0 {

@@ -9,8 +9,8 @@ import (
 // recentCommits is the number of commits whose times are kept.
 const recentCommits = 1024
 
-// commitTimes are the times that the newest commits took. The zero value has none. One goroutine at a time adds; reading
-// is safe meanwhile.
+// commitTimes are the times that the newest commits took. The zero value has none. One goroutine at a time
+// adds; reading is safe meanwhile.
 type commitTimes struct {
 	n     atomic.Int64 // commits added
 	times [recentCommits]atomic.Int64
@@ -23,8 +23,9 @@ func (c *commitTimes) add(took time.Duration) {
 	c.n.Store(n + 1)
 }
 
-// CommitTimes returns how long the last commit took, and percentiles of the last 1024: for each commit from the moment at
-// which its changes were taken to the moment at which it was committed as the policy asks. All are 0 before the first commit.
+// CommitTimes returns how long the last commit took, and percentiles of the last 1024: for each commit from
+// the moment at which its changes were taken to the moment at which it was committed as the policy asks. All
+// are 0 before the first commit.
 func (j *Journal) CommitTimes(percents ...int) (last time.Duration, percentiles []time.Duration) {
 	n := j.times.n.Load()
 	percentiles = make([]time.Duration, len(percents))

@@ -22,8 +22,8 @@ func (l *Lease) Covers(now int64) bool { return now <= l.until.Load() }
 // LSN returns the LSN of the record. It is that of the lease, or of a later one, that Covers has seen before.
 func (l *Lease) LSN() uint64 { return l.lsn.Load() }
 
-// Extend extends the lease to cover a time (ms), unless it does or writes are refused. record appends the record of
-// the clock to the journal, with the end of the lease in ms, and returns its LSN.
+// Extend extends the lease to cover a time (ms), unless it does or writes are refused. record appends the
+// record of the clock to the journal, with the end of the lease in ms, and returns its LSN.
 func (l *Lease) Extend(now int64, refused func() error, record func(until int64) uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,9 +44,9 @@ func (l *Lease) Renew(now int64, record func(until int64) uint64) {
 	l.until.Store(until)
 }
 
-// Close ends the lease at the time (ms) that now returns, with a record of it, and returns that time. Nothing extends the lease
-// any more. A time that Covers accepts before or after is not later: while now reads the clock the lease covers nothing, and
-// End waits.
+// Close ends the lease at the time (ms) that now returns, with a record of it, and returns that time. Nothing
+// extends the lease any more. A time that Covers accepts before or after is not later: while now reads the
+// clock the lease covers nothing, and End waits.
 func (l *Lease) Close(now func() int64, record func(until int64) uint64) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -22,8 +22,8 @@ const (
 	long               // see MarkLong
 )
 
-// LockUnlessLong locks. It returns false instead of waiting for a holder that is marked as long, or that may take long
-// and does not release the lock soon.
+// LockUnlessLong locks. It returns false instead of waiting for a holder that is marked as long, or that may
+// take long and does not release the lock soon.
 func (l *Lock) LockUnlessLong() bool {
 	switch {
 	case l.TryLock():
@@ -44,7 +44,8 @@ const (
 	patience = 400                   // sleeps, while the holder may take long: about 20 ms
 )
 
-// poll is LockUnlessLong without parking: the next holder could take long. It waits for a brief holder until it is done.
+// poll is LockUnlessLong without parking: the next holder could take long. It waits for a brief holder until
+// it is done.
 func (l *Lock) poll() bool {
 	var w *Waiter
 	for i, left := 0, patience; left > 0; i++ {
@@ -87,8 +88,8 @@ func (s *Set) Add(l *Lock) {
 	s.locks = append(s.locks, l)
 }
 
-// lockSeveral locks the locks with the numbers, in ascending order. One that takes long keeps waiting who needs it,
-// but not who needs the others.
+// lockSeveral locks the locks with the numbers, in ascending order. One that takes long keeps waiting who
+// needs it, but not who needs the others.
 func (s *Set) lockSeveral(numbers []int) {
 	for !s.tryLock(numbers) {
 	}
@@ -118,8 +119,8 @@ func (s *Set) unlock(numbers []int) {
 	}
 }
 
-// Held says which locks of a set a transaction holds. The zero value holds none. It must not be copied. Not safe for
-// concurrent use.
+// Held says which locks of a set a transaction holds. The zero value holds none. It must not be copied. Not
+// safe for concurrent use.
 type Held struct {
 	set     *Set // nil: none are held
 	all     bool
@@ -150,7 +151,8 @@ func (h *Held) Lock(s *Set) {
 	s.lockSeveral(h.numbers)
 }
 
-// TryLock is Lock, but locks nothing and returns false instead of waiting for a holder that is marked as long.
+// TryLock is Lock, but locks nothing and returns false instead of waiting for a holder that is marked as
+// long.
 func (h *Held) TryLock(s *Set) bool {
 	numbers := h.chosen()
 	if !s.lockUnlessLong(numbers) {
@@ -172,7 +174,8 @@ func (s *Set) lockUnlessLong(numbers []int) bool {
 	return true
 }
 
-// TryLockAll is LockAll, but locks nothing and returns false instead of waiting for a holder that is marked as long.
+// TryLockAll is LockAll, but locks nothing and returns false instead of waiting for a holder that is marked
+// as long.
 func (h *Held) TryLockAll(s *Set) bool {
 	if !s.lockUnlessLong(s.numbers) {
 		return false
@@ -222,9 +225,9 @@ func (h *Held) All() bool { return h.all }
 // None reports whether no partition is held.
 func (h *Held) None() bool { return len(h.numbers) == 0 }
 
-// MarkLong notes that the locks may be held for long. If that is not certain yet, they may turn out to be held for seconds,
-// and a second call follows. From the first such call on LockUnlessLong parks behind no holder, and who needs several locks
-// holds none of them while he waits for one. Release ends that.
+// MarkLong notes that the locks may be held for long. If that is not certain yet, they may turn out to be
+// held for seconds, and a second call follows. From the first such call on LockUnlessLong parks behind no
+// holder, and who needs several locks holds none of them while he waits for one. Release ends that.
 func (h *Held) MarkLong(certain bool) {
 	switch {
 	case h.None():

@@ -98,8 +98,8 @@ func TestSome(t *testing.T) {
 	}
 }
 
-// After a holder that may take long, LockUnlessLong does not park: it returns when the holder marks itself as long, and soon
-// when it does not. Who needs several locks holds none while he waits for one.
+// After a holder that may take long, LockUnlessLong does not park: it returns when the holder marks itself as
+// long, and soon when it does not. Who needs several locks holds none while he waits for one.
 func TestHolderThatMayTakeLong(t *testing.T) {
 	t.Parallel()
 	s, holder := newSet(3), Held{}
@@ -150,7 +150,8 @@ func TestHolderThatMayTakeLong(t *testing.T) {
 	}
 }
 
-// Who locks again and again, for long, gives way to who waits without parking: he has tried before GiveWay returns.
+// Who locks again and again, for long, gives way to who waits without parking: he has tried before GiveWay
+// returns.
 func TestGiveWay(t *testing.T) {
 	t.Parallel()
 	s, busy := newSet(1), Held{}

@@ -5,7 +5,8 @@ import (
 	"runtime/debug"
 )
 
-// EndProcessOnPanic ends the process if the deferring function panics: it panics again where nothing can recover.
+// EndProcessOnPanic ends the process if the deferring function panics: it panics again where nothing can
+// recover.
 func EndProcessOnPanic() {
 	if p := recover(); p != nil {
 		stack := debug.Stack()

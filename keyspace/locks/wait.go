@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Who waits without parking tries now and then, so who takes the locks again and again would win each time. Waiters join a
-// round. It ends when locks are released that were held for long, or when a holder gives way: then all of the round try.
+// Who waits without parking tries now and then, so who takes the locks again and again would win each time.
+// Waiters join a round. It ends when locks are released that were held for long, or when a holder gives way:
+// then all of the round try.
 
 // rounds is the rounds of a set. The zero value is ready.
 type rounds struct {
@@ -48,7 +49,8 @@ func (rs *rounds) end() *round {
 	return rs.last
 }
 
-// Waiter waits for locks without parking. The caller tries after Wait and after each Next, and calls End at last.
+// Waiter waits for locks without parking. The caller tries after Wait and after each Next, and calls End at
+// last.
 type Waiter struct {
 	rounds       *rounds
 	before, next *round // the one that is over, nil at first, and the one to wait for
@@ -87,8 +89,8 @@ func (w *Waiter) End() {
 	w.rounds.waiters.Add(-1)
 }
 
-// GiveWay returns when all who wait without parking have tried to lock. Who does work in pieces calls it between two of
-// them, without locks.
+// GiveWay returns when all who wait without parking have tried to lock. Who does work in pieces calls it
+// between two of them, without locks.
 func (s *Set) GiveWay() {
 	if r := s.rounds.end(); r != nil {
 		r.untried.Wait()

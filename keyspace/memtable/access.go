@@ -1,7 +1,7 @@
 package memtable
 
-// words has a word beside each entry. Only blocks of which an entry has a word take memory, 4 bytes an entry. A released
-// entry leaves 0.
+// words has a word beside each entry. Only blocks of which an entry has a word take memory, 4 bytes an entry.
+// A released entry leaves 0.
 type words [][]uint32 // by block
 
 func (a words) at(h Handle) *uint32 {

@@ -6,11 +6,11 @@ import (
 )
 
 // arena stores the key and record of each item of a table side by side. It is log-structured memory: segments
-// are filled from front to end. When too much is dead, the segments with the largest dead share are emptied into
-// the newest. (Rumble, Kejriwal, Ousterhout: Log-structured Memory for DRAM-based Storage, FAST 2014.)
+// are filled from front to end. When too much is dead, the segments with the largest dead share are emptied
+// into the newest. (Rumble, Kejriwal, Ousterhout: Log-structured Memory for DRAM-based Storage, FAST 2014.)
 //
-// With one Go allocation per item, each cycle of the collector would visit every item. Memory would hold as much
-// garbage as data. The collector does not look into segments.
+// With one Go allocation per item, each cycle of the collector would visit every item. Memory would hold as
+// much garbage as data. The collector does not look into segments.
 //
 // Stored bytes never change and never move: cleaning copies them. So a view stays valid without any lock. It
 // keeps its segment alive, even after the arena has released that.
@@ -117,8 +117,8 @@ func (a *arena) free(r ref) {
 	}
 }
 
-// release removes a segment. What is free behind the allocations of the head stays the head: items that come and go at
-// once, as locks do, need no new segment each.
+// release removes a segment. What is free behind the allocations of the head stays the head: items that come
+// and go at once, as locks do, need no new segment each.
 func (a *arena) release(number uint32) {
 	s := &a.segments[number]
 	a.used -= int64(len(s.data))
@@ -145,8 +145,8 @@ func (a *arena) vacate(number uint32) {
 // wasteful reports whether it is time to clean.
 func (a *arena) wasteful() bool { return a.dead > a.used/deadShare+deadSlack }
 
-// clean empties about that many bytes more of a victim: it copies live allocations elsewhere and updates their
-// entries. Every live allocation must have an entry that refers to it.
+// clean empties about that many bytes more of a victim: it copies live allocations elsewhere and updates
+// their entries. Every live allocation must have an entry that refers to it.
 func (a *arena) clean(entries *slab, bytes int) {
 	if a.victim == (ref{}) {
 		a.victim = ref{segment: a.chooseVictim()}
@@ -190,8 +190,8 @@ func eachLive(data []byte, at, to int, visit func(at uint32, h Handle, live []by
 	return at
 }
 
-// chooseVictim returns the segment to empty next: the one with the largest dead share of those compared. There
-// must be dead allocations.
+// chooseVictim returns the segment to empty next: the one with the largest dead share of those compared.
+// There must be dead allocations.
 func (a *arena) chooseVictim() uint32 {
 	best, share := uint32(0), 0.0
 	for compared := 1; compared <= len(a.segments) || best == 0; compared++ {

@@ -16,8 +16,8 @@ func putBody(t *Table, id, body string) *Entry {
 	return put(t, id, record.Item{Kind: record.Plain, Body: body, TS: 1, ExpireAt: expiry.Never})
 }
 
-// TestArena writes items of all sizes over and over. It compares the items and the memory they take with a model.
-// Views stay as they were.
+// TestArena writes items of all sizes over and over. It compares the items and the memory they take with a
+// model. Views stay as they were.
 func TestArena(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))

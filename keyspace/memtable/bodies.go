@@ -2,8 +2,8 @@ package memtable
 
 import "unsafe"
 
-// preparedSize is the size in bytes from which on a body is worth preparing. Smaller ones are copied under the lock in
-// a few microseconds.
+// preparedSize is the size in bytes from which on a body is worth preparing. Smaller ones are copied under
+// the lock in a few microseconds.
 const preparedSize = max(LargeBody, 32<<10)
 
 // Bodies has large bodies that were prepared for strings. The zero value is empty.
@@ -17,7 +17,8 @@ type preparedBody struct {
 	body Body
 }
 
-// Copy prepares a copy of a string, which must not change before the bodies are dropped. Small ones it ignores.
+// Copy prepares a copy of a string, which must not change before the bodies are dropped. Small ones it
+// ignores.
 func (b *Bodies) Copy(text string) {
 	if len(text) >= preparedSize {
 		b.list = append(b.list, preparedBody{text, CopyBody(text)})

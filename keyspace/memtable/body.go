@@ -8,9 +8,9 @@ import (
 	"mayfly/keyspace/record"
 )
 
-// LargeBody is the size in bytes from which on a body has memory of its own. The item's allocation then ends behind the
-// header, with a tail that refers to the body. So a body can be copied before the owner's lock is taken, and a new
-// header costs no copy of it.
+// LargeBody is the size in bytes from which on a body has memory of its own. The item's allocation then ends
+// behind the header, with a tail that refers to the body. So a body can be copied before the owner's lock is
+// taken, and a new header costs no copy of it.
 //
 // The tail is:
 //
@@ -78,8 +78,8 @@ func (t *Table) bodyOf(e *Entry) string {
 	return record.View(t.arena.segments[t.tailOf(e).segment].data)
 }
 
-// Base returns the version that wrote the body of an item. It is that of the item, unless only the header of a large
-// item was written since.
+// Base returns the version that wrote the body of an item. It is that of the item, unless only the header of
+// a large item was written since.
 func (t *Table) Base(e *Entry) uint64 {
 	if e.split() {
 		return t.tailOf(e).base
@@ -87,8 +87,8 @@ func (t *Table) Base(e *Entry) uint64 {
 	return e.version
 }
 
-// encodeLarge writes the key, the header and the tail of a large item into the arena, and returns the record's size.
-// The header may have its checksum already.
+// encodeLarge writes the key, the header and the tail of a large item into the arena, and returns the
+// record's size. The header may have its checksum already.
 func (t *Table) encodeLarge(h Handle, id string, header []byte, size int, at tail, summed bool) (ref, int) {
 	data, b := t.arena.alloc(h, len(t.prefix)+len(id)+len(header)+tailSize)
 	key := copy(b, t.prefix)
@@ -103,8 +103,8 @@ func (t *Table) encodeLarge(h Handle, id string, header []byte, size int, at tai
 	return data, len(header) + size
 }
 
-// sharedTail returns the tail of a record that takes over the body of an entry, if the item has that very body. Its
-// base stays, unless the same transaction has written the body.
+// sharedTail returns the tail of a record that takes over the body of an entry, if the item has that very
+// body. Its base stays, unless the same transaction has written the body.
 func (t *Table) sharedTail(e *Entry, it record.Item) (shared tail, ok bool) {
 	if e == nil || !e.split() || len(it.Body) != int(e.recSize)-int(e.bodyAt) || e.has(plain) != (it.Kind == record.Plain) {
 		return tail{}, false

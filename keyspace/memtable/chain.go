@@ -5,16 +5,17 @@ import (
 	"mayfly/keyspace/record"
 )
 
-// chains finds the entries of a log of deaths by the item that died: a hash table of the newest entry of each item, from
-// which the others follow, newest first. It grows as index does. The items of the state, which never expire, are not in it.
+// chains finds the entries of a log of deaths by the item that died: a hash table of the newest entry of each
+// item, from which the others follow, newest first. It grows as index does. The items of the state, which
+// never expire, are not in it.
 type chains struct {
 	buckets chunkedSlice[Handle]
 	mask    uint32 // the least 2^k-1 that covers the number of the last bucket
 	n       int    // items
 }
 
-// link has the neighbours of an entry in its chain. The newest has no newer neighbour, but the newest entry of the next
-// item in its bucket, with the bit newest set.
+// link has the neighbours of an entry in its chain. The newest has no newer neighbour, but the newest entry
+// of the next item in its bucket, with the bit newest set.
 type link struct{ older, newer Handle }
 
 const (
@@ -50,7 +51,8 @@ func (c *chains) bucket(hash uint32) *Handle {
 	return c.buckets.at(b)
 }
 
-// findChain returns the newest entry of an item, 0 if there is none, and that of the item before it in the bucket.
+// findChain returns the newest entry of an item, 0 if there is none, and that of the item before it in the
+// bucket.
 func (t *Table) findChain(item string, hash uint32) (h, before Handle) {
 	if t.chains.n == 0 {
 		return 0, 0
@@ -61,7 +63,8 @@ func (t *Table) findChain(item string, hash uint32) (h, before Handle) {
 	return h, before
 }
 
-// follow makes an entry the newest of its item in the place behind that of another item, 0 for the first in the bucket.
+// follow makes an entry the newest of its item in the place behind that of another item, 0 for the first in
+// the bucket.
 func (t *Table) follow(before, h Handle, hash uint32) {
 	if before == 0 {
 		*t.chains.bucket(hash) = h

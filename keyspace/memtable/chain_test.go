@@ -11,7 +11,8 @@ import (
 	"mayfly/keyspace/record"
 )
 
-// TestChains adds, removes and restores entries of a log at random, and compares chains and searches with a list.
+// TestChains adds, removes and restores entries of a log at random, and compares chains and searches with a
+// list.
 func TestChains(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {

@@ -2,9 +2,9 @@ package memtable
 
 import "mayfly/expiry"
 
-// Earliest returns lower bounds in ms: of the last writes of items that inherit the container's default, and of the ends of
-// items with one of their own. They are [expiry.NeverDue] if there are none. A sample that removes nothing more leaves
-// bounds beyond its limits. It takes constant time.
+// Earliest returns lower bounds in ms: of the last writes of items that inherit the container's default, and
+// of the ends of items with one of their own. They are [expiry.NeverDue] if there are none. A sample that
+// removes nothing more leaves bounds beyond its limits. It takes constant time.
 func (t *Table) Earliest() (byDefault, byOwnTTL int64) {
 	return t.byDefault.earliest(), t.byOwnTTL.earliest()
 }

@@ -9,8 +9,9 @@ import (
 	"mayfly/expiry"
 )
 
-// Ends merges the expiry queues of several tables. It visits the items that die in the order of their ends. Those of one
-// end come in the order of ids. The tables must share a policy. It is valid while none of them changes.
+// Ends merges the expiry queues of several tables. It visits the items that die in the order of their ends.
+// Those of one end come in the order of ids. The tables must share a policy. It is valid while none of them
+// changes.
 type Ends struct {
 	policy *expiry.Policy
 	from   int64  // ms; the first end that is visited
@@ -32,8 +33,8 @@ type endNode struct {
 	e      *Entry
 }
 
-// NewEnds returns a reader of the items that die under a policy at or after a moment in ms. Of those that die at that
-// moment it leaves out ids up to after. If all is true, after does not count.
+// NewEnds returns a reader of the items that die under a policy at or after a moment in ms. Of those that die
+// at that moment it leaves out ids up to after. If all is true, after does not count.
 func NewEnds(p *expiry.Policy, from int64, after string, all bool) *Ends {
 	return &Ends{policy: p, from: from, after: after, all: all}
 }
@@ -71,8 +72,8 @@ func (x *Ends) Looked() int {
 	return n
 }
 
-// Ready brings the part of the queues into order where reading begins. It stops after about most items, and reports
-// whether nothing was left.
+// Ready brings the part of the queues into order where reading begins. It stops after about most items, and
+// reports whether nothing was left.
 func (x *Ends) Ready(most int) bool {
 	for len(x.nodes) > 0 && x.nodes[0].at < 0 && x.looked < most {
 		x.open()
@@ -166,8 +167,8 @@ func (n *endNode) begin(x *Ends) int {
 	return at
 }
 
-// read reads the next item of an opened bucket. It returns false behind the last. It passes over items with a cap that
-// the other queue visits, and over those that are dead by the other.
+// read reads the next item of an opened bucket. It returns false behind the last. It passes over items with a
+// cap that the other queue visits, and over those that are dead by the other.
 func (n *endNode) read(x *Ends) bool {
 	items := n.q.buckets[n.q.order[n.bucket].bucket].items
 	for ; n.at < len(items); n.at++ {
@@ -248,8 +249,8 @@ func (h *endNodes) remove(i int) {
 	}
 }
 
-// RemoveDead calls remove for up to n of the items within limits, which must take each out of the table. It looks at a
-// few buckets at most, and reports whether more may be within the limits.
+// RemoveDead calls remove for up to n of the items within limits, which must take each out of the table. It
+// looks at a few buckets at most, and reports whether more may be within the limits.
 func (t *Table) RemoveDead(l expiry.Limits, n int, remove func(*Entry)) (more bool) {
 	dead, drawn := 0, 0
 	reap := func(q *expiryQueue, limit int64) {
@@ -284,9 +285,9 @@ func (q *expiryQueue) changed(number uint32) {
 	}
 }
 
-// putInOrder moves the items of a bucket that die after the beginning of the next one to their place. It sorts the others
-// by moment and id. It returns the number of items that it has looked at. left is false if none was left; then
-// the bucket is closed.
+// putInOrder moves the items of a bucket that die after the beginning of the next one to their place. It
+// sorts the others by moment and id. It returns the number of items that it has looked at. left is false if
+// none was left; then the bucket is closed.
 func (q *expiryQueue) putInOrder(t *Table, i int) (looked int, left bool) {
 	s := &t.slab
 	number, next := q.order[i].bucket, int64(math.MaxInt64)

@@ -5,11 +5,11 @@ import (
 	"mayfly/keyspace/record"
 )
 
-// Entry is one item of a table, without its key and record. The owner's lock protects it. It is valid until it
-// is released.
+// Entry is one item of a table, without its key and record. The owner's lock protects it. It is valid until
+// it is released.
 //
-// There are many: fields are as small as they can be, and values that the record yields as fast are not repeated.
-// An entry fills one cache line and has no pointers, so the collector does not look into it.
+// There are many: fields are as small as they can be, and values that the record yields as fast are not
+// repeated. An entry fills one cache line and has no pointers, so the collector does not look into it.
 type Entry struct {
 	ts       int64 // ms; time of the last write
 	expireAt int64 // expiry.Inherit, expiry.Never, the moment in ms or a cap
@@ -90,8 +90,8 @@ func (e *Entry) Ending(p *expiry.Policy) (end int64, of expiry.Cause) {
 // End returns the moment in ms at which the item dies if nothing changes, and whether there is one.
 func (e *Entry) End(p *expiry.Policy) (end int64, ok bool) { return p.End(e.ts, e.expireAt) }
 
-// ItemOverhead is the memory of an item besides its key and record, in bytes: the entry, its share of the index
-// and the lists, and the header of its allocation. BenchmarkMemory measures it.
+// ItemOverhead is the memory of an item besides its key and record, in bytes: the entry, its share of the
+// index and the lists, and the header of its allocation. BenchmarkMemory measures it.
 const ItemOverhead = 96
 
 // cappedOverhead is the memory of a cap in bytes: the place in another queue.

@@ -30,8 +30,9 @@ func (t *Table) EvictableBut(by eviction.Policy, p *expiry.Policy, dead Stats) i
 	return max(n, 0)
 }
 
-// Draw visits about n random entries that may be evicted, but for kept ones: at least one if there is one. For volatile-ttl it visits up to n of each kind that die first;
-// end is then when the entry dies (ms). intN returns a random number in [0,n).
+// Draw visits about n random entries that may be evicted, but for kept ones: at least one if there is one.
+// For volatile-ttl it visits up to n of each kind that die first; end is then when the entry dies (ms). intN
+// returns a random number in [0,n).
 func (t *Table) Draw(by eviction.Policy, p *expiry.Policy, kept *Kept, n int, intN func(n int) int, visit func(h Handle, e *Entry, end int64)) {
 	if by == eviction.VolatileTTL {
 		t.NearestExpiring(p, kept, n, intN, visit)

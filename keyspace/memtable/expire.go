@@ -52,8 +52,8 @@ func (t *Table) requeue(e *Entry, h Handle, byDefaultWas, byOwnTTLWas int64) {
 	}
 }
 
-// Sweep removes everything within limits. It calls removed for each entry, which must release it. It looks at few
-// entries besides those.
+// Sweep removes everything within limits. It calls removed for each entry, which must release it. It looks at
+// few entries besides those.
 func (t *Table) Sweep(l expiry.Limits, removed func(*Entry)) {
 	for t.byDefault.due(l.ByDefault) {
 		t.reap(&t.byDefault, l.ByDefault, math.MaxInt, removed)
@@ -63,8 +63,8 @@ func (t *Table) Sweep(l expiry.Limits, removed func(*Entry)) {
 	}
 }
 
-// Sample removes up to n of the items within limits; these count as the dead. It calls removed for each entry, which
-// must release it. It looks at a few buckets at most and leaves the rest to the next call.
+// Sample removes up to n of the items within limits; these count as the dead. It calls removed for each
+// entry, which must release it. It looks at a few buckets at most and leaves the rest to the next call.
 func (t *Table) Sample(l expiry.Limits, n int, removed func(*Entry)) (got expiry.Sample) {
 	byDefault, byOwnTTL := l.ByDefault, l.ByOwnTTL
 	got.All = t.byDefault.n + t.byOwnTTL.n - t.capped
@@ -124,8 +124,8 @@ func (t *Table) RandomLiving(p *expiry.Policy, now int64, intN func(n int) int) 
 	return living
 }
 
-// RandomExpiring returns a random entry of those that die under a policy and its handle, nil if there is none.
-// intN returns a random number in [0,n).
+// RandomExpiring returns a random entry of those that die under a policy and its handle, nil if there is
+// none. intN returns a random number in [0,n).
 func (t *Table) RandomExpiring(p *expiry.Policy, intN func(n int) int) (Handle, *Entry) {
 	byDefault, byOwnTTL := t.expiring(p)
 	if byDefault+byOwnTTL == 0 {
@@ -139,9 +139,9 @@ func (t *Table) RandomExpiring(p *expiry.Policy, intN func(n int) int) (Handle, 
 	return h, t.slab.at(h)
 }
 
-// NearestExpiring visits up to n entries of each kind that die under a policy: by the container's default, and by an end of
-// their own. They are drawn at random from the ones that die first, possibly more than once, but for kept
-// ones. end is the moment in ms at which the entry dies. intN returns a random number in [0,n).
+// NearestExpiring visits up to n entries of each kind that die under a policy: by the container's default,
+// and by an end of their own. They are drawn at random from the ones that die first, possibly more than once,
+// but for kept ones. end is the moment in ms at which the entry dies. intN returns a random number in [0,n).
 func (t *Table) NearestExpiring(p *expiry.Policy, kept *Kept, n int, intN func(n int) int, visit func(h Handle, e *Entry, end int64)) {
 	byDefault, byOwnTTL := p.Expires()
 	drawn := 0
@@ -172,8 +172,8 @@ func (t *Table) NearestExpiring(p *expiry.Policy, kept *Kept, n int, intN func(n
 	}
 }
 
-// expiring returns how many items of each kind die under a policy. Those with a cap, which die if any do, count as ones with
-// an end of their own.
+// expiring returns how many items of each kind die under a policy. Those with a cap, which die if any do,
+// count as ones with an end of their own.
 func (t *Table) expiring(p *expiry.Policy) (byDefault, byOwnTTL int) {
 	d, o := p.Expires()
 	if d {

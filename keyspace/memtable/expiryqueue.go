@@ -7,18 +7,18 @@ import (
 	"mayfly/expiry"
 )
 
-// expiryQueue lists those items of a table that expire by the same clause of the rules: by the container's default or by
-// an end of their own. An item with a cap is in both queues. One moment of an item (its last write or its own end) and a
-// limit common to all items (expiry.Policy.DeadTo) decide whether it is dead by the clause. However the limit changes,
-// items die in the order of their moments. So they lie in buckets by moment. A search for the dead looks into the first
-// bucket only, however many items there are.
+// expiryQueue lists those items of a table that expire by the same clause of the rules: by the container's
+// default or by an end of their own. An item with a cap is in both queues. One moment of an item (its last
+// write or its own end) and a limit common to all items (expiry.Policy.DeadTo) decide whether it is dead by
+// the clause. However the limit changes, items die in the order of their moments. So they lie in buckets by
+// moment. A search for the dead looks into the first bucket only, however many items there are.
 //
-//  1. A bucket begins at a moment, and no item in it has an earlier one. Later ones it may have: an item whose
-//     moment is postponed stays in place, which costs the write nothing. It moves when its bucket is the first
-//     and the limit has reached it.
+//  1. A bucket begins at a moment, and no item in it has an earlier one. Later ones it may have: an item
+//     whose moment is postponed stays in place, which costs the write nothing. It moves when its bucket is
+//     the first and the limit has reached it.
 //  2. So an item enters the last bucket that does not begin after its moment. A full bucket is split.
-//  3. A bucket keeps a lower bound of its items' moments, at most the beginning of the next bucket. If that of
-//     the first bucket is beyond the limit, nothing is dead.
+//  3. A bucket keeps a lower bound of its items' moments, at most the beginning of the next bucket. If that
+//     of the first bucket is beyond the limit, nothing is dead.
 //  4. Buckets are not empty. A sparse one is merged into the one before it, if that has room.
 //
 // Buckets are as wide as their items are far apart. Items that come in order of their moments, as most writes
@@ -51,8 +51,8 @@ const (
 	notQueued    = math.MaxUint32
 )
 
-// queuePos encodes an entry's position in its queue: the bucket's number and the index in it. There are at most
-// 2^24 buckets, for 2^30 items or more.
+// queuePos encodes an entry's position in its queue: the bucket's number and the index in it. There are at
+// most 2^24 buckets, for 2^30 items or more.
 func queuePos(bucket uint32, at int) uint32 { return bucket<<bucketBits | uint32(at) }
 
 // moment returns the time in ms that decides when an item dies by the queue's clause.
@@ -67,7 +67,8 @@ func (q *expiryQueue) moment(e *Entry) int64 {
 	return e.expireAt
 }
 
-// place returns the position of a queued entry. That of a capped entry in the queue by default lies beside it.
+// place returns the position of a queued entry. That of a capped entry in the queue by default lies beside
+// it.
 func (q *expiryQueue) place(s *slab, h Handle, e *Entry) uint32 {
 	if e.capped() && !q.byOwnTTL {
 		return *s.capped.at(h)
@@ -123,8 +124,8 @@ func (q *expiryQueue) add(s *slab, h Handle, e *Entry) {
 	q.n++
 }
 
-// openBucket adds a bucket at an index of the order. Only the first bucket of a queue grows by append: there are
-// many tables of few items.
+// openBucket adds a bucket at an index of the order. Only the first bucket of a queue grows by append: there
+// are many tables of few items.
 func (q *expiryQueue) openBucket(i int, from int64) {
 	b := bucket{from: from, earliest: from}
 	if len(q.order) > 0 {
@@ -181,7 +182,8 @@ func (q *expiryQueue) median(s *slab, i int) int64 {
 	return middle
 }
 
-// split opens a bucket after a full one. It moves up to most items that do not die before the new bucket begins.
+// split opens a bucket after a full one. It moves up to most items that do not die before the new bucket
+// begins.
 func (q *expiryQueue) split(s *slab, i int, from int64, most int) {
 	q.openBucket(i+1, from)
 	full, number := &q.buckets[q.order[i].bucket], q.order[i+1].bucket
@@ -279,9 +281,9 @@ func (q *expiryQueue) due(limit int64) bool {
 	return len(q.order) > 0 && q.buckets[q.order[0].bucket].earliest <= limit
 }
 
-// reap goes through the first bucket and calls remove for up to n dead entries; remove must take them out of the
-// queue. Items that die after the beginning of the next bucket move to their place. It returns how many items it
-// has looked at and removed. If it finds fewer than n, nothing in that bucket is due afterwards.
+// reap goes through the first bucket and calls remove for up to n dead entries; remove must take them out of
+// the queue. Items that die after the beginning of the next bucket move to their place. It returns how many
+// items it has looked at and removed. If it finds fewer than n, nothing in that bucket is due afterwards.
 func (q *expiryQueue) reap(s *slab, limit int64, n int, remove func(e *Entry)) (looked, dead int) {
 	number, next := q.order[0].bucket, int64(math.MaxInt64)
 	if len(q.order) > 1 {
@@ -346,8 +348,8 @@ func (q *expiryQueue) at(i int) Handle {
 	panic("memtable: an expiry queue has fewer items than counted")
 }
 
-// random returns a random item of a queue that is not empty. Few buckets are nearly empty, so some draws suffice.
-// Otherwise it counts through the buckets.
+// random returns a random item of a queue that is not empty. Few buckets are nearly empty, so some draws
+// suffice. Otherwise it counts through the buckets.
 func (q *expiryQueue) random(intN func(n int) int) Handle {
 	if len(q.order) > 1 {
 		for range 16 {

@@ -112,8 +112,8 @@ func (d *modelledTable) check() {
 	}
 }
 
-// TestExpiryAgainstModel: a table finds exactly those items dead that the model finds. Items have all kinds of ends,
-// ends move, and the default changes.
+// TestExpiryAgainstModel: a table finds exactly those items dead that the model finds. Items have all kinds
+// of ends, ends move, and the default changes.
 func TestExpiryAgainstModel(t *testing.T) {
 	t.Parallel()
 	steps := 60_000

@@ -48,10 +48,10 @@ func mix(a, b uint64) uint64 {
 func load64(p unsafe.Pointer, at int) uint64 { return *(*uint64)(unsafe.Add(p, at)) }
 func load32(p unsafe.Pointer, at int) uint32 { return *(*uint32)(unsafe.Add(p, at)) }
 
-// InHashOrder fills list with entries behind that of an id, and returns how many. The order is that of the hashes, read
-// from their lowest bit on, and then of ids. A bucket of the index holds neighbours in it, however many buckets there
-// are. So the order survives writes, growth and restarts. The id need not be there any more. Begin starts
-// at the first entry.
+// InHashOrder fills list with entries behind that of an id, and returns how many. The order is that of the
+// hashes, read from their lowest bit on, and then of ids. A bucket of the index holds neighbours in it,
+// however many buckets there are. So the order survives writes, growth and restarts. The id need not be there
+// any more. Begin starts at the first entry.
 func (t *Table) InHashOrder(after string, begin bool, list []*Entry) (n int) {
 	if t.index.n == 0 {
 		return 0

@@ -114,7 +114,8 @@ func TestHashOrderOfEqualHashes(t *testing.T) {
 	}
 }
 
-// TestHashSpreads: hashes of like ids differ in their low and in their high bits, and depend on both halves of the seed.
+// TestHashSpreads: hashes of like ids differ in their low and in their high bits, and depend on both halves
+// of the seed.
 func TestHashSpreads(t *testing.T) {
 	t.Parallel()
 	for _, form := range []string{"%d", "id-%d", "order:2026-11-22:%08d", "%036d", "user:{42}:%d:profile-of-a-customer-in-vienna"} {

@@ -1,11 +1,11 @@
 package memtable
 
-// index finds entries by id: a hash table whose chains are linked by next. It grows by linear hashing: every few
-// insertions split one more bucket in two. So no insertion waits for a rehash of the whole table, and no memory
-// is reserved for growth.
+// index finds entries by id: a hash table whose chains are linked by next. It grows by linear hashing: every
+// few insertions split one more bucket in two. So no insertion waits for a rehash of the whole table, and no
+// memory is reserved for growth.
 //
-// The bits of mask select an entry's bucket from its hash. If that bucket does not exist yet, the highest of the
-// bits is left out.
+// The bits of mask select an entry's bucket from its hash. If that bucket does not exist yet, the highest of
+// the bits is left out.
 type index struct {
 	buckets chunkedSlice[Handle]
 	mask    uint32 // the least 2^k-1 that covers the number of the last bucket

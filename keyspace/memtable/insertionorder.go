@@ -2,8 +2,8 @@ package memtable
 
 import "math"
 
-// insertionOrder lists a table's items in the order of their creation. Each has a sequence number greater than
-// all earlier ones, which gives SCAN its stable cursor. A removed item leaves a hole.
+// insertionOrder lists a table's items in the order of their creation. Each has a sequence number greater
+// than all earlier ones, which gives SCAN its stable cursor. A removed item leaves a hole.
 type insertionOrder struct {
 	slots chunkedSlice[slot]
 	bases []uint64 // by chunk: the number that the offsets of its slots count from

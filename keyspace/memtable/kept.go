@@ -5,8 +5,8 @@ import (
 	"mayfly/keyspace/eviction"
 )
 
-// Kept selects the entries that are dead and must stay in the table: those within the limits of the dead that are not
-// purgeable. nil selects none.
+// Kept selects the entries that are dead and must stay in the table: those within the limits of the dead that
+// are not purgeable. nil selects none.
 type Kept struct {
 	Dead      expiry.Limits
 	Purgeable expiry.Limits

@@ -2,8 +2,8 @@ package memtable
 
 import "mayfly/expiry"
 
-// FirstDead visits the entries within limits that have died first: of those that inherit the container's default, and of
-// those with an end of their own. It looks at few others.
+// FirstDead visits the entries within limits that have died first: of those that inherit the container's
+// default, and of those with an end of their own. It looks at few others.
 func (t *Table) FirstDead(l expiry.Limits, visit func(*Entry)) {
 	t.byDefault.visitFirst(&t.slab, l.ByDefault, visit)
 	t.byOwnTTL.visitFirst(&t.slab, l.ByOwnTTL, visit)

@@ -9,8 +9,8 @@ import (
 	"mayfly/keyspace/record"
 )
 
-// TestNoneWithin: NoneWithin is true only of limits that select no entry, while items are written again, postponed and
-// removed; and it is true of most limits before the first end.
+// TestNoneWithin: NoneWithin is true only of limits that select no entry, while items are written again,
+// postponed and removed; and it is true of most limits before the first end.
 func TestNoneWithin(t *testing.T) {
 	t.Parallel()
 	table, s := newTestTable()

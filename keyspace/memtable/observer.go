@@ -2,8 +2,8 @@ package memtable
 
 import "mayfly/keyspace/record"
 
-// Observer learns of every change of a table's items, once each, under the lock of the table's owner. The items
-// are views. A handle is the item's for as long as it lives.
+// Observer learns of every change of a table's items, once each, under the lock of the table's owner. The
+// items are views. A handle is the item's for as long as it lives.
 type Observer interface {
 	Added(h Handle, it record.Item)
 	Replaced(h Handle, was, is record.Item)

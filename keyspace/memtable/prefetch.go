@@ -1,8 +1,8 @@
 package memtable
 
 // Prefetcher loads what several look-ups will read into the processor's cache. In a large table each look-up
-// waits for memory four or five times in sequence: for the index, the entry, the key, the body. Walked step by
-// step together, the look-ups wait side by side.
+// waits for memory four or five times in sequence: for the index, the entry, the key, the body. Walked step
+// by step together, the look-ups wait side by side.
 //
 // The zero value is ready. A prefetcher is not safe for concurrent use.
 type Prefetcher struct {
@@ -34,8 +34,8 @@ func (p *Prefetcher) Reset() {
 	p.lookups = p.lookups[:0]
 }
 
-// Run does all look-ups step by step and reads that many bytes of each key and record. No step depends on what
-// memory answers for another id, so the processor asks for all at once.
+// Run does all look-ups step by step and reads that many bytes of each key and record. No step depends on
+// what memory answers for another id, so the processor asks for all at once.
 func (p *Prefetcher) Run(bytes int) {
 	for i := range p.lookups {
 		l := &p.lookups[i]

@@ -7,7 +7,8 @@ import (
 	"mayfly/expiry"
 )
 
-// TestPrefetcher: a prefetcher reads present and missing ids of several tables, changes nothing and keeps nothing.
+// TestPrefetcher: a prefetcher reads present and missing ids of several tables, changes nothing and keeps
+// nothing.
 func TestPrefetcher(t *testing.T) {
 	t.Parallel()
 	full, shard := newTestTable()

@@ -26,7 +26,8 @@ func stateOf(t *Table, s *Shard) (all state) {
 	return all
 }
 
-// TestRestore replaces, removes and inserts random items as transactions do, and restores all of them or keeps all.
+// TestRestore replaces, removes and inserts random items as transactions do, and restores all of them or
+// keeps all.
 func TestRestore(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
@@ -97,8 +98,8 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// TestEncodedRecord: the key and the record of an inserted item are those that package record writes, also with the
-// longest id.
+// TestEncodedRecord: the key and the record of an inserted item are those that package record writes, also
+// with the longest id.
 func TestEncodedRecord(t *testing.T) {
 	t.Parallel()
 	table, _ := newTestTable()

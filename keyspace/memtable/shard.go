@@ -9,8 +9,8 @@ import (
 // Shard has the tables of one partition and their totals. The owner's lock protects it, but for Memory and
 // Garbage.
 type Shard struct {
-	// SetSize returns the bytes that an item takes in a store, from the lengths of its key and record. It is set
-	// before the first table is made.
+	// SetSize returns the bytes that an item takes in a store, from the lengths of its key and record. It is
+	// set before the first table is made.
 	SetSize func(key, rec int) int64
 	// Seed is that of the hashes of ids. It is set before the first table is made.
 	Seed Seed

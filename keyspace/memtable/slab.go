@@ -5,8 +5,8 @@ import "unsafe"
 // Handle names an entry of a table; 0 is none. Its low bits are a position in a block of the slab, the others
 // the block's number. A handle is half as large as a pointer, and the collector does not look at it.
 //
-// After the release of its entry a handle names the entry that takes the place. See Table.dirty for how a list
-// of handles copes with that.
+// After the release of its entry a handle names the entry that takes the place. See Table.dirty for how a
+// list of handles copes with that.
 type Handle uint32
 
 const (
@@ -17,8 +17,8 @@ const (
 )
 
 // slab holds the entries of a table in blocks and reuses the places of released ones. The collector sees one
-// object a block instead of one an entry, and a new entry costs no allocation. An empty block is freed, unless
-// it is the last.
+// object a block instead of one an entry, and a new entry costs no allocation. An empty block is freed,
+// unless it is the last.
 type slab struct {
 	blocks []block // the first has no entries, so that no handle is 0
 	open   []int32 // numbers of the blocks with free places

@@ -1,7 +1,7 @@
 package memtable
 
-// A table is sorted while its items lie in the insertion order by their ids, as those of a log of deaths do. Then an id is
-// found by binary search.
+// A table is sorted while its items lie in the insertion order by their ids, as those of a log of deaths do.
+// Then an id is found by binary search.
 
 // Reorder makes the insertion order that of a list with the handles of all items.
 func (t *Table) Reorder(list []Handle) {
@@ -17,8 +17,8 @@ func (t *Table) Seq(e *Entry) uint64 {
 	return seq
 }
 
-// Ascend visits the entries of a sorted table from an id on, in the order of ids, until visit returns false. No entry
-// below a sequence number is present: the search leaves their holes out.
+// Ascend visits the entries of a sorted table from an id on, in the order of ids, until visit returns false.
+// No entry below a sequence number is present: the search leaves their holes out.
 func (t *Table) Ascend(from string, above uint64, visit func(h Handle, e *Entry) (more bool)) {
 	for i := t.search(from, above); i < t.order.slots.n; i++ {
 		if h, _ := t.order.at(i); h != 0 && !visit(h, t.slab.at(h)) {
@@ -27,8 +27,8 @@ func (t *Table) Ascend(from string, above uint64, visit func(h Handle, e *Entry)
 	}
 }
 
-// DescendFrom visits the entries of a sorted table below an id, in the reverse order of ids, until visit returns false.
-// above is as in Ascend.
+// DescendFrom visits the entries of a sorted table below an id, in the reverse order of ids, until visit
+// returns false. above is as in Ascend.
 func (t *Table) DescendFrom(below string, above uint64, visit func(h Handle, e *Entry) (more bool)) {
 	least := t.order.before(above)
 	for i := t.search(below, above) - 1; i > least; i-- {
@@ -38,8 +38,8 @@ func (t *Table) DescendFrom(below string, above uint64, visit func(h Handle, e *
 	}
 }
 
-// search returns a position in the order of a sorted table: those before it have lesser ids or are holes, and those from
-// it on have ids not less than id or are holes.
+// search returns a position in the order of a sorted table: those before it have lesser ids or are holes, and
+// those from it on have ids not less than id or are holes.
 func (t *Table) search(id string, above uint64) int {
 	low, high := t.order.before(above)+1, t.order.slots.n
 	for low < high {
@@ -59,7 +59,8 @@ func (t *Table) search(id string, above uint64) int {
 	return low
 }
 
-// First returns the sequence number of the first entry that is not below one; that of the next item if there is none.
+// First returns the sequence number of the first entry that is not below one; that of the next item if there
+// is none.
 func (t *Table) First(above uint64) uint64 {
 	for i := t.order.before(above) + 1; i < t.order.slots.n; i++ {
 		if h, seq := t.order.at(i); h != 0 {

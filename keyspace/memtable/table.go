@@ -15,8 +15,8 @@ import (
 //   - arena has their keys and records.
 //   - index finds an item by id.
 //   - order lists the items in the order of creation.
-//   - byDefault queues the items that inherit the container's default, byOwnTTL those with an end of their own.
-//     Items with a cap are in both. Items that never die are in neither.
+//   - byDefault queues the items that inherit the container's default, byOwnTTL those with an end of their
+//     own. Items with a cap are in both. Items that never die are in neither.
 type Table struct {
 	shard     *Shard
 	seed      Seed   // of the shard
@@ -42,8 +42,8 @@ type Table struct {
 	detached  bool
 	unclean   bool // in the shard's list of tables to clean
 
-	// dirty has the entries that are marked dirty, in no order. It also has handles of entries that were removed:
-	// these may name other entries by now, marked or not. See captureDirty.
+	// dirty has the entries that are marked dirty, in no order. It also has handles of entries that were
+	// removed: these may name other entries by now, marked or not. See captureDirty.
 	dirty    []Handle
 	listed   bool     // in the shard's list of dirty tables
 	captured []Handle // what is left of those that a capture has taken over; never empty but nil
@@ -131,8 +131,8 @@ func (t *Table) Stats() Stats {
 }
 
 // KeyAndRecord returns the key and the record of an entry as they are in the store. Like all strings that the
-// table returns, they are views of the arena and safe to keep, without a lock. Of a large item rec is the header, and
-// body the rest of the record; else body is empty.
+// table returns, they are views of the arena and safe to keep, without a lock. Of a large item rec is the
+// header, and body the rest of the record; else body is empty.
 func (t *Table) KeyAndRecord(e *Entry) (key, rec, body string) {
 	n := e.keyLen()
 	if e.split() {
@@ -143,8 +143,8 @@ func (t *Table) KeyAndRecord(e *Entry) (key, rec, body string) {
 	return text[:n], text[n:], ""
 }
 
-// KeyAndChange returns the last write of an entry as the journal has it: as [Table.KeyAndRecord], or a touch if only the
-// header of a large item was written.
+// KeyAndChange returns the last write of an entry as the journal has it: as [Table.KeyAndRecord], or a touch
+// if only the header of a large item was written.
 func (t *Table) KeyAndChange(e *Entry) (key, rec, body string) {
 	key, rec, body = t.KeyAndRecord(e)
 	if base := t.Base(e); body != "" && base != e.Version() {
@@ -234,9 +234,9 @@ func (t *Table) Insert(id string, it record.Item, own *Body) (Handle, *Entry) {
 	return h, e
 }
 
-// Replace gives an entry another item under the same id and marks it dirty. The id and the body are copied once. The
-// body is not if own is that already, or if it is the view of the entry's own large body.
-// The old record stays until FreeReplaced frees it or Restore brings it back.
+// Replace gives an entry another item under the same id and marks it dirty. The id and the body are copied
+// once. The body is not if own is that already, or if it is the view of the entry's own large body. The old
+// record stays until FreeReplaced frees it or Restore brings it back.
 func (t *Table) Replace(h Handle, e *Entry, id string, it record.Item, own *Body) {
 	data, size := t.encode(h, e, id, it, own)
 	t.replace(h, e, id, it, data, size)
@@ -250,8 +250,8 @@ func (t *Table) Overwrite(h Handle, e *Entry, id string, it record.Item, own *Bo
 	t.freeRecord(&old)
 }
 
-// Load inserts or overwrites an item whose record is encoded already, and does not mark it dirty. The id and the
-// record are copied.
+// Load inserts or overwrites an item whose record is encoded already, and does not mark it dirty. The id and
+// the record are copied.
 func (t *Table) Load(id, rec string, it record.Item) (Handle, *Entry) {
 	h, e := t.Lookup(id)
 	if e == nil {
@@ -265,8 +265,8 @@ func (t *Table) Load(id, rec string, it record.Item) (Handle, *Entry) {
 	return h, e
 }
 
-// encode writes the key and the record of an item into the arena and returns the record's size. e is the entry that it
-// replaces, nil if there is none.
+// encode writes the key and the record of an item into the arena and returns the record's size. e is the
+// entry that it replaces, nil if there is none.
 func (t *Table) encode(h Handle, e *Entry, id string, it record.Item, own *Body) (data ref, size int) {
 	var buf [record.MaxHeader]byte
 	header := record.AppendHeader(buf[:0], it)
@@ -428,8 +428,9 @@ func (t *Table) FreeReplaced(e, was *Entry) {
 	}
 }
 
-// Restore undoes all changes of an entry since it was was, a removal among them. Only its mark as dirty stays:
-// what the store then learns again changes nothing. A restored entry keeps its place in the insertion order.
+// Restore undoes all changes of an entry since it was was, a removal among them. Only its mark as dirty
+// stays: what the store then learns again changes nothing. A restored entry keeps its place in the insertion
+// order.
 func (t *Table) Restore(e, was *Entry) {
 	if !e.has(present) {
 		h, seq := e.next, e.removedSeq()
@@ -470,8 +471,8 @@ func (t *Table) restoreFields(e, was *Entry) {
 	e.next, e.pos, e.queuePos = next, pos, queuePos
 }
 
-// Descend visits the entries below a sequence number of the insertion order, newest first, until visit returns
-// false. Below 0 means all. Sequence numbers are at least 1 and never reused.
+// Descend visits the entries below a sequence number of the insertion order, newest first, until visit
+// returns false. Below 0 means all. Sequence numbers are at least 1 and never reused.
 func (t *Table) Descend(below uint64, visit func(seq uint64, e *Entry) (more bool)) {
 	if below == 0 {
 		below = t.order.next
@@ -489,8 +490,8 @@ type Placed struct {
 	Entry *Entry
 }
 
-// Newest fills a list with the next entries below a sequence number, newest first, and returns their number. Below 0
-// means all. It has read each entry into the processor's cache.
+// Newest fills a list with the next entries below a sequence number, newest first, and returns their number.
+// Below 0 means all. It has read each entry into the processor's cache.
 func (t *Table) Newest(below uint64, list []Placed) (n int) {
 	if below == 0 {
 		below = t.order.next
@@ -516,8 +517,8 @@ func (t *Table) NoneWithin(l expiry.Limits) bool {
 // Random returns a random entry and its handle. The table must not be empty. intN returns a random number in
 // [0,n).
 func (t *Table) Random(intN func(n int) int) (Handle, *Entry) {
-	// At most about half of the slots are holes, so a few draws suffice. Otherwise the first entry after a random
-	// slot is taken.
+	// At most about half of the slots are holes, so a few draws suffice. Otherwise the first entry after a
+	// random slot is taken.
 	n, start := t.order.slots.n, 0
 	for range 16 {
 		start = intN(n)

@@ -167,7 +167,8 @@ func TestIndexCollisions(t *testing.T) {
 	}
 }
 
-// TestStaleHandles: a capture does not confuse a dirty entry that was removed with another that takes its place.
+// TestStaleHandles: a capture does not confuse a dirty entry that was removed with another that takes its
+// place.
 func TestStaleHandles(t *testing.T) {
 	t.Parallel()
 	table, shard := newTestTable()

@@ -2,10 +2,11 @@ package memtable
 
 import "mayfly/expiry"
 
-// Walk calls f for the entries in blocks of memory, from one block on, until about most places were passed. It returns
-// the block that follows, and whether there is one. 0 is the first.
+// Walk calls f for the entries in blocks of memory, from one block on, until about most places were passed.
+// It returns the block that follows, and whether there is one. 0 is the first.
 //
-// An entry never moves. So a walk in pieces meets each item that is neither written nor removed meanwhile exactly once.
+// An entry never moves. So a walk in pieces meets each item that is neither written nor removed meanwhile
+// exactly once.
 func (t *Table) Walk(from, most int, f func(e *Entry)) (next int, more bool) {
 	blocks := t.slab.blocks
 	for ; from < len(blocks) && most > 0; from++ {
@@ -26,8 +27,8 @@ func (t *Table) Size(e *Entry) int64 { return t.size(e) }
 // ExpireAt returns the item's expireAt; see package expiry.
 func (e *Entry) ExpireAt() int64 { return e.expireAt }
 
-// CountKilled counts the items that live by one policy and are dead by another at a moment in ms, up to a limit. It
-// reads the expiry queues from the front, so it costs what dies, and what is dead already.
+// CountKilled counts the items that live by one policy and are dead by another at a moment in ms, up to a
+// limit. It reads the expiry queues from the front, so it costs what dies, and what is dead already.
 func (t *Table) CountKilled(by, next *expiry.Policy, now int64, limit int) (n int) {
 	dead, killed := by.DeadLimits(now), next.DeadLimits(now)
 	n = t.countBetween(&t.byDefault, dead.ByDefault, killed.ByDefault, limit, func(e *Entry) bool {
@@ -38,8 +39,8 @@ func (t *Table) CountKilled(by, next *expiry.Policy, now int64, limit int) (n in
 	})
 }
 
-// countBetween counts the items of a queue with a moment after one and up to another, up to a limit. It counts those with a
-// cap that also selects.
+// countBetween counts the items of a queue with a moment after one and up to another, up to a limit. It
+// counts those with a cap that also selects.
 func (t *Table) countBetween(q *expiryQueue, after, to int64, limit int, also func(*Entry) bool) (n int) {
 	if after >= to {
 		return 0

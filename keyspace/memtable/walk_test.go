@@ -9,8 +9,8 @@ import (
 	"mayfly/keyspace/record"
 )
 
-// TestWalk walks a table in small pieces while others are inserted, rewritten and removed. It meets what nobody writes
-// exactly once.
+// TestWalk walks a table in small pieces while others are inserted, rewritten and removed. It meets what
+// nobody writes exactly once.
 func TestWalk(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
@@ -57,7 +57,8 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// TestCountKilled compares the count with a look at every item, for items whose ends were put off in place too.
+// TestCountKilled compares the count with a look at every item, for items whose ends were put off in place
+// too.
 func TestCountKilled(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 4))

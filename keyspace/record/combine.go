@@ -28,8 +28,8 @@ func multiply(a, b uint32) (product uint32) {
 	}
 }
 
-// Combine returns the CRC-32C of a text from those of its two parts, and the length of the second in bytes. It takes
-// about a microsecond, however long the text is. (Mark Adler: crc32_combine in zlib.)
+// Combine returns the CRC-32C of a text from those of its two parts, and the length of the second in bytes.
+// It takes about a microsecond, however long the text is. (Mark Adler: crc32_combine in zlib.)
 func Combine(first, second uint32, length int) uint32 {
 	shift := uint32(1 << 31) // x to the power of 0
 	for k := 3; length > 0; length, k = length>>1, k+1 {
@@ -40,7 +40,8 @@ func Combine(first, second uint32, length int) uint32 {
 	return multiply(shift, first) ^ second
 }
 
-// PutSumOfParts writes the checksum of a record that is in two parts: the header, and a body with this CRC-32C.
+// PutSumOfParts writes the checksum of a record that is in two parts: the header, and a body with this
+// CRC-32C.
 func PutSumOfParts(key string, header []byte, body uint32, length int) {
 	PutHex(header[SumFrom:SumTo], Combine(Sum(Sum(0, key), View(header[SumTo:])), body, length))
 }

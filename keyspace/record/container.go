@@ -25,7 +25,8 @@ type Container struct {
 	text    string                // of History: of each entry a comma and the JSON; empty: not known
 }
 
-// Aside says why a container is set aside, and until when it can be brought back. Its name may be that of another.
+// Aside says why a container is set aside, and until when it can be brought back. Its name may be that of
+// another.
 type Aside struct {
 	What  expiry.Action `json:"what"`  // flushed or dropped
 	Until int64         `json:"until"` // ms

@@ -6,7 +6,7 @@
 //	41~…0000003:order-1    an entry of log 41, a death in container 12: kind e, see package deaths
 //	container/12           the container of number 12: kind c
 //	clock                  the latest time that a reply may have revealed: kind t
-//	waste                  since when each store has waste: kind w, see package waste
+//	waste                  since when each store has waste: kind w, see package storage
 //	seal                   confirms a range of the file: kind s, see package aof
 //
 // A record is readable text. Its checksum covers the key and everything behind the checksum:

@@ -1,6 +1,7 @@
 package record
 
-// Encoding says how Redis holds a plain key, for OBJECT ENCODING, or what is known of a document. It is not on disk.
+// Encoding says how Redis holds a plain key, for OBJECT ENCODING, or what is known of a document. It is not
+// on disk.
 type Encoding uint8
 
 // The encodings. A write sets Chosen, unless it leaves the body as it is.

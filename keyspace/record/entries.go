@@ -18,16 +18,16 @@ type History struct {
 	from, to int            // which part
 }
 
-// sharedEntries are entries of histories that follow each other, and their JSON, which each CONTAINER.SET writes. Only the
-// history with the last entry adds one, so those before it do not change.
+// sharedEntries are entries of histories that follow each other, and their JSON, which each CONTAINER.SET
+// writes. Only the history with the last entry adds one, so those before it do not change.
 type sharedEntries struct {
 	entries []expiry.HistoryEntry
 	text    []byte // of each entry a comma and the JSON
 	ends    []int  // of each entry, in the text
 }
 
-// NewHistory returns a history and its size. The first entry, which every container has, counts as part of the
-// container.
+// NewHistory returns a history and its size. The first entry, which every container has, counts as part of
+// the container.
 func NewHistory(etag uint64, entries []expiry.HistoryEntry) *History {
 	h := &History{Etag: etag, Entries: entries, Retention: expiry.RetentionOf(entries)}
 	for i := 1; i < len(entries); i++ {
@@ -43,8 +43,9 @@ const (
 	mostSpare = expiry.MostHistory / 4
 )
 
-// With returns the history with an entry at its end, which has the etag of the settings from then on. If it is full, another
-// goes: see [expiry.Oldest]. Histories that follow each other must not be extended at the same time.
+// With returns the history with an entry at its end, which has the etag of the settings from then on. If it
+// is full, another goes: see [expiry.Oldest]. Histories that follow each other must not be extended at the
+// same time.
 func (h *History) With(e expiry.HistoryEntry) *History {
 	from, kept := 0, 0
 	if len(h.Entries) == expiry.MostHistory {

@@ -7,7 +7,8 @@ import (
 	"mayfly/expiry"
 )
 
-// historyBody is the JSON of an entry of a container's history. Each CONTAINER.SET writes all entries, so they are short.
+// historyBody is the JSON of an entry of a container's history. Each CONTAINER.SET writes all entries, so
+// they are short.
 type historyBody struct {
 	At       int64    `json:"at"`
 	What     string   `json:"what"`

@@ -8,10 +8,11 @@ import (
 	"testing"
 
 	"mayfly/expiry"
-	_ "mayfly/test/drill" // its flags
+	"mayfly/test/drill"
 )
 
-// TestHistoryRoundTrip writes and reads a record with every field of a history, from cached texts and without.
+// TestHistoryRoundTrip writes and reads a record with every field of a history, from cached texts and
+// without.
 func TestHistoryRoundTrip(t *testing.T) {
 	t.Parallel()
 	h := &History{}
@@ -70,8 +71,8 @@ func TestFullHistory(t *testing.T) {
 	}
 }
 
-// TestHistoriesShareMemory extends histories at random, also former ones: those that a rollback has restored. Each keeps
-// its entries, and its record is that of a history which shares nothing.
+// TestHistoriesShareMemory extends histories at random, also former ones: those that a rollback has restored.
+// Each keeps its entries, and its record is that of a history which shares nothing.
 func TestHistoriesShareMemory(t *testing.T) {
 	t.Parallel()
 	type kept struct {
@@ -80,7 +81,7 @@ func TestHistoriesShareMemory(t *testing.T) {
 	}
 	rng := rand.New(rand.NewPCG(13, 1))
 	list := []kept{{h: NewHistory(7, nil)}}
-	for at := range int64(3000) {
+	for at := range drill.Pick[int64](800, 800, 3000) {
 		from := list[max(0, len(list)-1-rng.IntN(2)*rng.IntN(8))]
 		e := expiry.HistoryEntry{At: at, What: expiry.Set, Etag: uint64(at), Kills: rng.Int64N(3) - 1, By: strings.Repeat("b", rng.IntN(9))}
 		want := slices.Clone(from.entries)

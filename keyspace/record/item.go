@@ -66,7 +66,8 @@ func AppendHeader(dst []byte, it Item) []byte {
 	return append(dst, ' ')
 }
 
-// appendEnd appends an expireAt. A cap is its moment with a plus: builds that know no caps read it as an end of its own.
+// appendEnd appends an expireAt. A cap is its moment with a plus: builds that know no caps read it as an end
+// of its own.
 func appendEnd(dst []byte, expireAt int64) []byte {
 	if at, ok := expiry.Cap(expireAt); ok {
 		return strconv.AppendInt(append(dst, '+'), at, 10)

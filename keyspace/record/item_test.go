@@ -93,8 +93,8 @@ func TestRecordIsReadable(t *testing.T) {
 	}
 }
 
-// TestCapsAreEndsToOldBuilds: the end of an item with a cap is a number with a plus. Builds that know no caps read the
-// number as an end of its own.
+// TestCapsAreEndsToOldBuilds: the end of an item with a cap is a number with a plus. Builds that know no caps
+// read the number as an end of its own.
 func TestCapsAreEndsToOldBuilds(t *testing.T) {
 	t.Parallel()
 	const want = ` d 1700000000000 +1700000030000 2b {"until":1700000030}`

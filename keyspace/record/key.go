@@ -11,14 +11,14 @@ import (
 // MaxIDLength is the length in bytes of the longest id.
 const MaxIDLength = 64 << 10
 
-// MaxKeyLength is the length in bytes of the longest key: of the touch of an id of [MaxIDLength] in any container, or of
-// the death of such an item.
+// MaxKeyLength is the length in bytes of the longest key: of the touch of an id of [MaxIDLength] in any
+// container, or of the death of such an item.
 const MaxKeyLength = MaxIDLength + max(len(touchPrefix+"4294967295:"), len("4294967295~:")+EntryIDLength)
 
 // Keys of the catalogue. An item's key begins with a digit.
 const (
 	ClockKey        = "clock"
-	WasteKey        = "waste"    // see package waste
+	WasteKey        = "waste"    // see package storage
 	PositionKey     = "position" // see package replica
 	StateKey        = "state"    // likewise
 	containerPrefix = "container/"
@@ -36,8 +36,8 @@ func AppendKey(dst []byte, container uint32, id string) []byte {
 // EntryIDLength is the length in bytes of the id of an entry in keys: see package deaths.
 const EntryIDLength = 24
 
-// AppendLogKey appends the key of an item in a log of deaths: the log's number and the id, which begins with that of an
-// entry and a colon, "41~0000019b76dacf1100000003:order-1".
+// AppendLogKey appends the key of an item in a log of deaths: the log's number and the id, which begins with
+// that of an entry and a colon, "41~0000019b76dacf1100000003:order-1".
 func AppendLogKey(dst []byte, log uint32, id string) []byte {
 	dst = strconv.AppendUint(dst, uint64(log), 10)
 	dst = append(dst, '~')
@@ -51,8 +51,8 @@ type Key struct {
 	Log       bool   // the container is a log of deaths: ID is that of an entry, a colon and the id of the item that died
 }
 
-// Partition returns the number of the partition, of the given number of partitions, to which the item belongs. An entry of
-// a log belongs to that of the item that died.
+// Partition returns the number of the partition, of the given number of partitions, to which the item
+// belongs. An entry of a log belongs to that of the item that died.
 func (k Key) Partition(partitions int) int {
 	if k.Log {
 		return Partition(k.ID[EntryIDLength+1:], partitions)

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// Log describes the log of a container's deaths. The entries are items of the log, a hidden container whose default is how
-// long they are kept.
+// Log describes the log of a container's deaths. The entries are items of the log, a hidden container whose
+// default is how long they are kept.
 type Log struct {
 	Number  uint32 // of the log
 	MaxLen  int64  // the most entries
@@ -24,7 +24,8 @@ type Hidden struct {
 // IsGroup reports whether the container holds a consumer group, not a log.
 func (h *Hidden) IsGroup() bool { return h.GroupOf != 0 }
 
-// logBody is the JSON of Log and Hidden in a container's record. No log has number 0: databases have the first numbers.
+// logBody is the JSON of Log and Hidden in a container's record. No log has number 0: databases have the
+// first numbers.
 type logBody struct {
 	Log        uint32 `json:"log"`
 	LogMax     int64  `json:"log_max"`

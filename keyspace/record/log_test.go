@@ -8,7 +8,8 @@ import (
 	"mayfly/expiry"
 )
 
-// TestLogsInRecordsOfContainers: what concerns logs comes back as it was, and older versions' records have none of it.
+// TestLogsInRecordsOfContainers: what concerns logs comes back as it was, and older versions' records have
+// none of it.
 func TestLogsInRecordsOfContainers(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -20,8 +20,8 @@ func Slot(id string) int {
 	return int(crc16(id) % Slots)
 }
 
-// crc16 is CRC16 (XMODEM). Every command computes it for each of its ids. It takes eight bytes a step, because
-// their look-ups are independent of one another.
+// crc16 is CRC16 (XMODEM). Every command computes it for each of its ids. It takes eight bytes a step,
+// because their look-ups are independent of one another.
 func crc16(s string) (crc uint16) {
 	for ; len(s) >= 8; s = s[8:] {
 		crc = crc16Tables[7][byte(crc>>8)^s[0]] ^ crc16Tables[6][byte(crc)^s[1]] ^

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Touch is the kind of a record that gives an item a new header and leaves its body: the time of the last write, the
-// end and the version. A write that leaves a large body as it is journals a touch.
+// Touch is the kind of a record that gives an item a new header and leaves its body: the time of the last
+// write, the end and the version. A write that leaves a large body as it is journals a touch.
 //
-// A touch lies under a key of its own, [TouchKey], so that the item's record stays readable. Its body is the base: the
-// version that wrote the item's body. It counts if the version of the item's record is at least the base and less than
-// its own: then the record has the body, and nothing later. It occurs in journals only. The next checkpoint writes the
-// whole record to the store.
+// A touch lies under a key of its own, [TouchKey], so that the item's record stays readable. Its body is the
+// base: the version that wrote the item's body. It counts if the version of the item's record is at least the
+// base and less than its own: then the record has the body, and nothing later. It occurs in journals only.
+// The next checkpoint writes the whole record to the store.
 const Touch Kind = 'h'
 
 // touchPrefix begins the key of a touch.

@@ -13,7 +13,6 @@ import (
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/deaths"
 	"mayfly/keyspace/journal"
-	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/replica"
 	"mayfly/vfs"
@@ -26,8 +25,8 @@ type folderReader struct {
 	lock       *datadir.Lock
 	partitions int
 	format     FileReport
-	manifest   *manifest.Manifest // nil if it cannot be read
-	listing    FileReport         // of the manifest
+	manifest   *datadir.Manifest // nil if it cannot be read
+	listing    FileReport        // of the manifest
 
 	progress []Progress
 	damaged  bool // a file read so far is damaged
@@ -116,8 +115,8 @@ func (s *folderReader) close() {
 	}
 }
 
-// readFormat reads the number of partitions. If the file "format" is damaged or missing, it takes the number from the
-// stores that exist or that the manifest names.
+// readFormat reads the number of partitions. If the file "format" is damaged or missing, it takes the number
+// from the stores that exist or that the manifest names.
 func (s *folderReader) readFormat() error {
 	text, err := vfs.ReadFile(s.fs, filepath.Join(s.dir, datadir.FormatName))
 	s.format = FileReport{File: datadir.FormatName, Bytes: int64(len(text)), State: Sound}
@@ -154,11 +153,11 @@ func (s *folderReader) readFormat() error {
 
 // readManifest reads the manifest. If it is damaged or missing, the files are judged without it.
 func (s *folderReader) readManifest() (err error) {
-	s.listing = FileReport{File: manifest.Name, State: Sound}
-	if fi, err := s.fs.Stat(filepath.Join(s.dir, manifest.Name)); err == nil {
+	s.listing = FileReport{File: datadir.ManifestName, State: Sound}
+	if fi, err := s.fs.Stat(filepath.Join(s.dir, datadir.ManifestName)); err == nil {
 		s.listing.Bytes = fi.Size()
 	}
-	s.manifest, err = manifest.Read(s.fs, s.dir)
+	s.manifest, err = datadir.ReadManifest(s.fs, s.dir)
 	var damage *aof.DamageError
 	if errors.As(err, &damage) {
 		s.listing.State, s.damaged = Damaged, true
@@ -343,8 +342,8 @@ func (r *fileReader) open(path string, read func() error) error {
 	return nil
 }
 
-// zeroingReader returns zeros for sectors that the disk cannot read, so that the rest of the file can be read. It
-// keeps the first error.
+// zeroingReader returns zeros for sectors that the disk cannot read, so that the rest of the file can be
+// read. It keeps the first error.
 type zeroingReader struct {
 	from   io.ReaderAt
 	failed error // the first failure
@@ -384,8 +383,8 @@ func (r *zeroingReader) note(from, to int64, err error) {
 	r.at, r.to = min(r.at, from), max(r.to, to)
 }
 
-// reportDamage reports a problem, which makes the file damaged. One in the range for which a start refuses the file has
-// that range and reason, so that all name the same.
+// reportDamage reports a problem, which makes the file damaged. One in the range for which a start refuses
+// the file has that range and reason, so that all name the same.
 func (r *fileReader) reportDamage(p Problem) {
 	if r.report.State == Sound {
 		r.report.State = Damaged

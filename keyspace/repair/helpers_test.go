@@ -87,7 +87,8 @@ type opened struct {
 // "group <name> of the log of <container>".
 type place struct{ container, id string }
 
-// partition returns the number of the partition, of the given number of partitions, to which the item belongs.
+// partition returns the number of the partition, of the given number of partitions, to which the item
+// belongs.
 func (p place) partition(partitions int) int {
 	k := record.Key{ID: p.id, Log: strings.HasPrefix(p.container, "log of ")}
 	return k.Partition(partitions)
@@ -207,7 +208,8 @@ func (o *opened) log(container string, s keyspace.LogSettings) {
 	})
 }
 
-// deliver delivers the entries of a log that a group has not had yet, but for the last, and acknowledges some.
+// deliver delivers the entries of a log that a group has not had yet, but for the last, and acknowledges
+// some.
 func (o *opened) deliver(container, group string, random *rand.Rand) {
 	o.t.Helper()
 	o.catalogueTx(func(tx *keyspace.Tx) {
@@ -285,9 +287,10 @@ func copyFolder(t *testing.T, from, to string) {
 	}
 }
 
-// lived is a data folder with a history, as a crash has left it, and its living items. It has items of
-// both kinds in several containers, overwritten, deleted and dead ones, logs of deaths, which drop old entries, and groups
-// of consumers. They are in stores that were checkpointed several times, and in a journal with the changes since.
+// lived is a data folder with a history, as a crash has left it, and its living items. It has items of both
+// kinds in several containers, overwritten, deleted and dead ones, logs of deaths, which drop old entries,
+// and groups of consumers. They are in stores that were checkpointed several times, and in a journal with the
+// changes since.
 type lived struct {
 	dir   string
 	older string // a copy of an earlier moment; empty for none
@@ -433,8 +436,8 @@ func (l *lived) flipIn(file, text string, offset int) string {
 	})
 }
 
-// files are the files of the folder that are not empty and that a start reads. A crash may leave others, like a manifest
-// that has not taken its name yet.
+// files are the files of the folder that are not empty and that a start reads. A crash may leave others, like
+// a manifest that has not taken its name yet.
 func (l *lived) files() (names []string) {
 	l.t.Helper()
 	entries, err := disk.ReadDir(l.dir)

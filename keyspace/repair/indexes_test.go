@@ -14,8 +14,8 @@ import (
 	"mayfly/keyspace/record"
 )
 
-// TestRepairKeepsIndexes: the definitions of indexes are in what repair copies and Read visits, from the journal and from
-// the catalogue.
+// TestRepairKeepsIndexes: the definitions of indexes are in what repair copies and Read visits, from the
+// journal and from the catalogue.
 func TestRepairKeepsIndexes(t *testing.T) {
 	t.Parallel()
 	o := open(t, 2)

@@ -23,9 +23,9 @@ type Inspection struct {
 	Notes      []string     `json:"notes,omitempty"` // harmless, but worth knowing
 }
 
-// Inspect reads all files of a data folder and reports their state. It writes nothing, and refuses a folder that a
-// server uses. It needs memory for one record and one commit at a time. A folder is damaged exactly if a server
-// refuses to start with it.
+// Inspect reads all files of a data folder and reports their state. It writes nothing, and refuses a folder
+// that a server uses. It needs memory for one record and one commit at a time. A folder is damaged exactly if
+// a server refuses to start with it.
 //
 // The error says why the folder could not be read; damage is not an error.
 func Inspect(fsys vfs.FS, dir string, progress ...Progress) (*Inspection, error) {
@@ -84,7 +84,8 @@ func notes(fsys vfs.FS, dir string, names *names, journals int) (list []string) 
 	return list
 }
 
-// names has the containers that exist according to the changes in files. The journals must come after the catalogue.
+// names has the containers that exist according to the changes in files. The journals must come after the
+// catalogue.
 type names struct {
 	byNumber map[uint32]*record.Container
 	items    map[uint32]int // records, by container

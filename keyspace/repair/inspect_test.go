@@ -59,8 +59,8 @@ func TestInspectASoundFolder(t *testing.T) {
 	}
 }
 
-// Wherever a file is changed, cut or zeroed, Inspect reports damage exactly if a server does not start. It changes
-// nothing.
+// Wherever a file is changed, cut or zeroed, Inspect reports damage exactly if a server does not start. It
+// changes nothing.
 func TestInspectAgreesWithTheStart(t *testing.T) {
 	t.Parallel()
 	l := newLived(t, 2)
@@ -74,7 +74,7 @@ func TestInspectAgreesWithTheStart(t *testing.T) {
 	count := map[FileState]int{}
 	for _, file := range l.files() {
 		for name, way := range ways {
-			for range drill.Pick(1, 4, 50) {
+			for range drill.Pick(1, 2, 50) {
 				at := 0
 				dir := l.copy(file, func(b []byte) []byte { at = random.IntN(len(b)); return way(b, at) })
 				before := fingerprint(t, dir)

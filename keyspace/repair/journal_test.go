@@ -17,8 +17,8 @@ import (
 	"mayfly/vfs/vfstest"
 )
 
-// newJournalled returns a folder whose stores are empty and whose changes are in three journals, as three runs
-// that were killed leave it. Run n has put "shared" and "only-n", and deleted "gone-n".
+// newJournalled returns a folder whose stores are empty and whose changes are in three journals, as three
+// runs that were killed leave it. Run n has put "shared" and "only-n", and deleted "gone-n".
 func newJournalled(t *testing.T) *lived {
 	t.Helper()
 	o := open(t, 3)
@@ -102,8 +102,8 @@ func TestRepairOfASetInAJournal(t *testing.T) {
 	}
 }
 
-// Of a damaged commit of several changes the sets are rescued by their checksums, and the items of its deletes are
-// doubtful.
+// Of a damaged commit of several changes the sets are rescued by their checksums, and the items of its
+// deletes are doubtful.
 func TestRepairOfACommitInAJournal(t *testing.T) {
 	t.Parallel()
 	o := open(t, 3)
@@ -167,8 +167,8 @@ func number(t *testing.T, content, id string) uint32 {
 	return k.Container
 }
 
-// A wrong bit in any seal, the head too, costs nothing: the sets have checksums, and the other commits have seals of
-// their own. Only deletes are uncertain.
+// A wrong bit in any seal, the head too, costs nothing: the sets have checksums, and the other commits have
+// seals of their own. Only deletes are uncertain.
 func TestRepairOfSealsInAJournal(t *testing.T) {
 	t.Parallel()
 	l := newJournalled(t)
@@ -209,8 +209,8 @@ func TestRepairWithoutAJournal(t *testing.T) {
 	compare(t, "without a journal", want, state, nil)
 }
 
-// A finished journal ends with its last commit. If it is cut at the end of an earlier seal or within the range behind
-// it, the manifest tells.
+// A finished journal ends with its last commit. If it is cut at the end of an earlier seal or within the
+// range behind it, the manifest tells.
 func TestInspectFinishedJournalsThatAreCut(t *testing.T) {
 	t.Parallel()
 	l := newJournalled(t)
@@ -349,7 +349,8 @@ func TestInspectZerosBehindAJournal(t *testing.T) {
 	}
 }
 
-// A client that knows the offset of its value fills it with more seals than the file has of its own. They prove nothing.
+// A client that knows the offset of its value fills it with more seals than the file has of its own. They
+// prove nothing.
 func TestRepairIsNotFooledByForgedSeals(t *testing.T) {
 	t.Parallel()
 	o := open(t, 1)

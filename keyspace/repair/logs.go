@@ -15,22 +15,23 @@ import (
 
 // Logs of deaths in a repair
 //
-// A log and the container whose deaths it has name each other: the record of the container counts, that of the log helps
-// if it is lost. Where damage has parted them:
+// A log and the container whose deaths it has name each other: the record of the container counts, that of
+// the log helps if it is lost. Where damage has parted them:
 //
 //  1. a log whose record is lost gets a new one, which keeps entries for ever, until LOG sets a time;
 //  2. a log that no container names belongs to the one that it names, if that has no other;
 //  3. a log without either belongs to a container recovered-<number>, which has no items;
-//  4. what a readable record says was dropped stays dropped: the delete of a container or a log, an owner of another log.
+//  4. what a readable record says was dropped stays dropped: the delete of a container or a log, an owner of
+//     another log.
 //
-// A group goes with its log. An item that died is left out, even if the record that removed it is lost: its entry proves
-// the death.
+// A group goes with its log. An item that died is left out, even if the record that removed it is lost: its
+// entry proves the death.
 
 // defaultMaxLen is the length of a log whose owner's record is lost.
 const defaultMaxLen = 1_000_000
 
-// settleLogs decides how logs and groups are copied. newer reports whether the record of a container was written after
-// that of another.
+// settleLogs decides how logs and groups are copied. newer reports whether the record of a container was
+// written after that of another.
 func (p *run) settleLogs(newer func(number, than uint32) bool) {
 	claims := p.logClaims(newer)
 	for _, number := range slices.Sorted(maps.Keys(p.names.byNumber)) {
@@ -50,7 +51,8 @@ func (p *run) settleLogs(newer func(number, than uint32) bool) {
 	p.dropOlderGroups(newer)
 }
 
-// logClaims returns the containers that name a log, by its number. A container that names what is no log has none.
+// logClaims returns the containers that name a log, by its number. A container that names what is no log has
+// none.
 func (p *run) logClaims(newer func(number, than uint32) bool) map[uint32]*record.Container {
 	claims := make(map[uint32]*record.Container)
 	for _, number := range slices.Sorted(maps.Keys(p.names.byNumber)) {
@@ -126,7 +128,8 @@ func (p *run) isHidden(number uint32) bool {
 	return c != nil && c.Hidden != nil
 }
 
-// fitsGroup reports whether an item is one of the state of a group, if its container is a group: a start refuses others.
+// fitsGroup reports whether an item is one of the state of a group, if its container is a group: a start
+// refuses others.
 func (p *run) fitsGroup(k record.Key, rec string) bool {
 	c, target := p.names.byNumber[k.Container], p.known[k.Container]
 	if c == nil || c.Hidden == nil || !c.Hidden.IsGroup() {
@@ -187,8 +190,8 @@ func (n *names) hiddenName(h *record.Hidden) string {
 	return fmt.Sprintf("log of container %d", h.LogOf)
 }
 
-// exists reports whether a container with a record exists, as a start decides: a log if a container names it, a group if its
-// log does.
+// exists reports whether a container with a record exists, as a start decides: a log if a container names it,
+// a group if its log does.
 func (n *names) exists(number uint32) bool {
 	c := n.byNumber[number]
 	switch {
@@ -233,7 +236,8 @@ func isDeletion(key, rec string) bool {
 	return errors.Join(err, bad, unread) == nil && e.Cause == deaths.Deleted
 }
 
-// proven is a death that an entry proves: of the version of an item. No other item of the partition has had it.
+// proven is a death that an entry proves: of the version of an item. No other item of the partition has had
+// it.
 type proven struct {
 	id   string
 	etag uint64

@@ -16,7 +16,6 @@ import (
 	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/deaths"
-	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/store"
 	"mayfly/keyspace/streamid"
@@ -33,7 +32,8 @@ const (
 	mailerGroup
 )
 
-// logged is the content of a folder with logs: containers orders and carts, with a log each, and a group of the former.
+// logged is the content of a folder with logs: containers orders and carts, with a log each, and a group of
+// the former.
 type logged struct {
 	t          *testing.T
 	containers map[uint32]record.Container
@@ -104,14 +104,14 @@ func (l *logged) write() (dir string) {
 		name := datadir.PartitionName(k.Partition(3))
 		files[name] = append(files[name], aof.Op{Key: key, Rec: string(record.Append(nil, key, l.items[key]))})
 	}
-	m := manifest.New()
+	m := datadir.NewManifest()
 	m.Clean = true
 	for name, ops := range files {
 		mark, end, err := store.Fill(disk, filepath.Join(staging.Dir(), name), ops)
 		if err != nil {
 			l.t.Fatal(err)
 		}
-		m.Stores[name] = []manifest.State{{Mark: mark, End: end}}
+		m.Stores[name] = []datadir.FileState{{Mark: mark, End: end}}
 	}
 	err = errors.Join(target.AllowLogs(false), m.Write(disk, staging.Dir()), target.Close(), staging.Finish())
 	if err := staging.Close(err); err != nil {
@@ -440,8 +440,8 @@ func (l *logged) checkContainers(dir string) {
 	}
 }
 
-// TestRepairOfDeletes: the copy has the version of folders with what clients deleted if a log goes on with that, or has an
-// entry of it.
+// TestRepairOfDeletes: the copy has the version of folders with what clients deleted if a log goes on with
+// that, or has an entry of it.
 func TestRepairOfDeletes(t *testing.T) {
 	t.Parallel()
 	for what, tt := range map[string]struct {
@@ -520,8 +520,8 @@ func TestReadLeavesLogsOut(t *testing.T) {
 	}
 }
 
-// TestStartDropsWhatNoContainerHas: a start deletes a log that no container names, its groups, and what has no record; it
-// keeps the rest, over a checkpoint and a restart.
+// TestStartDropsWhatNoContainerHas: a start deletes a log that no container names, its groups, and what has
+// no record; it keeps the rest, over a checkpoint and a restart.
 func TestStartDropsWhatNoContainerHas(t *testing.T) {
 	t.Parallel()
 	l := newLogged(t)

@@ -16,7 +16,6 @@ import (
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/journal"
-	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/store"
 	"mayfly/test/drill"
@@ -26,8 +25,8 @@ import (
 // mayhem is one way to spoil a folder. do returns a description.
 type mayhem struct {
 	name string
-	// mayCut: in the newest journal of a server that was killed, a start may take it for the end that a crash leaves,
-	// and cut off what came last.
+	// mayCut: in the newest journal of a server that was killed, a start may take it for the end that a crash
+	// leaves, and cut off what came last.
 	mayCut bool
 	do     func(m *spoiler) string
 }
@@ -173,7 +172,7 @@ var mayhemKinds = []mayhem{
 		return name
 	}},
 	{"an older copy of a file", false, func(m *spoiler) string {
-		names := []string{manifest.Name, datadir.CatalogueName}
+		names := []string{datadir.ManifestName, datadir.CatalogueName}
 		for n := range 3 {
 			names = append(names, datadir.PartitionName(n))
 		}
@@ -197,10 +196,10 @@ var mayhemKinds = []mayhem{
 	}},
 }
 
-// TestMayhem spoils folders in ways that no crash does: of servers that were stopped, and that were killed. A start
-// refuses and names the file, or serves everything. Of a server that was killed it may lack an end of the newest journal
-// that looks unconfirmed. Inspect agrees with the start. Run copies what it can, and reports whether something may be
-// lost. Nothing panics, hangs or takes much memory.
+// TestMayhem spoils folders in ways that no crash does: of servers that were stopped, and that were killed. A
+// start refuses and names the file, or serves everything. Of a server that was killed it may lack an end of
+// the newest journal that looks unconfirmed. Inspect agrees with the start. Run copies what it can, and
+// reports whether something may be lost. Nothing panics, hangs or takes much memory.
 func TestMayhem(t *testing.T) {
 	seed, mayhems := drill.Seed(t), drill.Pick(10, 30, 2000)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -257,7 +256,8 @@ func TestMayhem(t *testing.T) {
 				t.Errorf("%s\nwhat was repaired does not start: %v", what, err)
 			}
 			torn := slices.ContainsFunc(report.Files, func(f FileReport) bool { return f.State == Torn })
-			// An end that is cut where a commit ends leaves no trace: a crash before those commits leaves the same files.
+			// An end that is cut where a commit ends leaves no trace: a crash before those commits leaves the
+			// same files.
 			if lacks := compareQuietly(l.state, state); lacks > cutAtStart && report.Clean() && (stopped || !torn) {
 				t.Errorf("%s\nthe repair says that nothing is lost, and %d items are not what they were", what, lacks)
 			}
@@ -273,11 +273,11 @@ func TestMayhem(t *testing.T) {
 	t.Logf("%d folders: %d refused, %d started without an end", mayhems, refused, cut)
 }
 
-// stopCleanly makes the folder of a server that was killed one of a server that was stopped: the manifest names the exact
-// end of the newest journal, as in a backup.
+// stopCleanly makes the folder of a server that was killed one of a server that was stopped: the manifest
+// names the exact end of the newest journal, as in a backup.
 func stopCleanly(t *testing.T, dir string) {
 	t.Helper()
-	m, err := manifest.Read(disk, dir)
+	m, err := datadir.ReadManifest(disk, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,7 +288,7 @@ func stopCleanly(t *testing.T, dir string) {
 	if err != nil || end != int64(len(content)) {
 		t.Fatal(path, end, len(content), err)
 	}
-	m.Clean, m.Journals[filepath.Base(path)] = true, manifest.State{Mark: seal.Mark, End: end}
+	m.Clean, m.Journals[filepath.Base(path)] = true, datadir.FileState{Mark: seal.Mark, End: end}
 	if err := errors.Join(truncate(path, end), m.Write(disk, dir)); err != nil {
 		t.Fatal(err)
 	}

@@ -124,8 +124,8 @@ func (g *merged) apply(c change) error {
 	return nil
 }
 
-// touch applies a touch to the item under a key. In a sound folder one that finds no record with its body belongs to an
-// item that was removed later. In a damaged one the record may be what is lost.
+// touch applies a touch to the item under a key. In a sound folder one that finds no record with its body
+// belongs to an item that was removed later. In a damaged one the record may be what is lost.
 func (g *merged) touch(key string, c change) error {
 	touch, base, err := record.ReadTouch(c.key, c.rec)
 	if err != nil {

@@ -15,15 +15,14 @@ import (
 	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/journal"
-	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/record"
 	"mayfly/test/drill"
 	"mayfly/vfs"
 	"mayfly/vfs/vfstest"
 )
 
-// generations are copies of one data folder at several moments. Each holds 500 documents more than the one before, and
-// a checkpoint was made between them.
+// generations are copies of one data folder at several moments. Each holds 500 documents more than the one
+// before, and a checkpoint was made between them.
 type generations struct {
 	killed  []*lived // while the server ran: the last documents are in the journal
 	stopped *lived   // at the end
@@ -141,8 +140,8 @@ func remove(names ...string) func(dir string) error {
 	}
 }
 
-// expectRefused: a start refuses the folder, says which file and which bytes, and changes nothing; Inspect calls that
-// file damaged; Run copies exactly the state, and says that it is uncertain.
+// expectRefused: a start refuses the folder, says which file and which bytes, and changes nothing; Inspect
+// calls that file damaged; Run copies exactly the state, and says that it is uncertain.
 func expectRefused(t *testing.T, what, dir, file string, want map[place]record.Item) *Report {
 	t.Helper()
 	before := filesBut(t, dir, "LOCK")
@@ -173,8 +172,8 @@ const store1 = "partition-001.db"
 
 func in1(at place) bool { return at.partition(3) == 1 }
 
-// A store that has lost its end is refused, wherever it was cut, after a stop and after a kill. A repair copies all
-// that is still there.
+// A store that has lost its end is refused, wherever it was cut, after a stop and after a kill. A repair
+// copies all that is still there.
 func TestStoreWithoutItsEnd(t *testing.T) {
 	t.Parallel()
 	g := newGenerations(t)
@@ -198,7 +197,8 @@ func TestStoreWithoutItsEnd(t *testing.T) {
 	}
 }
 
-// lackingFrom is the state without the documents that are set in store1 behind an offset, and not in a journal.
+// lackingFrom is the state without the documents that are set in store1 behind an offset, and not in a
+// journal.
 func (l *lived) lackingFrom(t *testing.T, from int64) map[place]record.Item {
 	t.Helper()
 	content := vfstest.Read(t, disk, filepath.Join(l.dir, store1))
@@ -291,7 +291,7 @@ func TestJournalsThatAreNotAsTheyWere(t *testing.T) {
 	}
 	for _, name := range []string{newest, journal.FileName(99)} { // what the manifest does not name
 		dir := stopped.spoilt(func(dir string) error {
-			m, err := manifest.Read(disk, dir)
+			m, err := datadir.ReadManifest(disk, dir)
 			if err != nil {
 				return err
 			}
@@ -319,13 +319,13 @@ func (l *lived) lackingCommits(t *testing.T, newest string, end int64, stores ma
 	return state
 }
 
-// Without its manifest, or with an older or a damaged one, a folder is refused. A repair loses nothing, and says that a
-// missing file would not have been noticed.
+// Without its manifest, or with an older or a damaged one, a folder is refused. A repair loses nothing, and
+// says that a missing file would not have been noticed.
 func TestManifestThatIsNotAsItWas(t *testing.T) {
 	t.Parallel()
 	g := newGenerations(t)
 	flip := func(dir string) error {
-		path := filepath.Join(dir, manifest.Name)
+		path := filepath.Join(dir, datadir.ManifestName)
 		content, err := vfs.ReadFile(disk, path)
 		if err != nil {
 			return err
@@ -334,14 +334,14 @@ func TestManifestThatIsNotAsItWas(t *testing.T) {
 		return writeFile(path, content)
 	}
 	for what, l := range map[string]*lived{"stopped": g.stopped, "killed": g.killed[2], "backup": g.backup} {
-		for how, spoil := range map[string]func(dir string) error{"removed": remove(manifest.Name), "emptied": cut(manifest.Name, 0), "damaged": flip} {
-			report := expectRefused(t, what+", manifest "+how, l.spoilt(spoil), manifest.Name, l.state)
+		for how, spoil := range map[string]func(dir string) error{"removed": remove(datadir.ManifestName), "emptied": cut(datadir.ManifestName, 0), "damaged": flip} {
+			report := expectRefused(t, what+", manifest "+how, l.spoilt(spoil), datadir.ManifestName, l.state)
 			if !report.NoManifest || report.Unknown+report.Exposed+len(report.Lost)+len(report.Older)+len(report.Doubtful) > 0 {
 				t.Errorf("%s, manifest %s: %+v", what, how, report)
 			}
 		}
 		for how, from := range map[string]*lived{"older": g.killed[0], "of another folder": g.other} {
-			dir := l.spoilt(put(from, manifest.Name))
+			dir := l.spoilt(put(from, datadir.ManifestName))
 			if in := mustInspect(t, dir); in.State != Damaged || startError(t, dir) == nil {
 				t.Errorf("%s: a manifest that is %s is accepted", what, how)
 			}
@@ -374,12 +374,13 @@ func TestSoundFoldersStart(t *testing.T) {
 	}
 }
 
-// Whatever a missing byte damages: a start, check, repair and export name one range, and check lists none that overlaps.
+// Whatever a missing byte damages: a start, check, repair and export name one range, and check lists none
+// that overlaps.
 func TestAMissingByteIsOneRange(t *testing.T) {
 	t.Parallel()
 	l := newLived(t, 31)
 	size := len(vfstest.Read(t, disk, filepath.Join(l.dir, store1)))
-	for at := 1; at < size; at += max(size/drill.Pick(6, 20, 200), 1) {
+	for at := 1; at < size; at += max(size/drill.Pick(6, 12, 200), 1) {
 		dir := l.copy(store1, func(b []byte) []byte { return append(b[:at:at], b[at+1:]...) })
 		d, ok := errors.AsType[*aof.DamageError](startError(t, dir))
 		if !ok {

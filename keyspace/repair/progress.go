@@ -2,7 +2,8 @@ package repair
 
 import "io"
 
-// Progress is told how far a file has been read, in bytes. It is called after each read. A file may be read twice.
+// Progress is told how far a file has been read, in bytes. It is called after each read. A file may be read
+// twice.
 type Progress func(file string, at, size int64)
 
 // countingReader tells a Progress what is read.

@@ -21,9 +21,9 @@ type Redated struct {
 	Later int   `json:"later"`    // items that were written after the clock's time, and count as written now
 }
 
-// RunAt is [Run] for a folder whose time is ahead of the corrected clock now (ms): the clock was set forward for some
-// time. Dead items stay dead: what had died by the folder's time is left out. What was written later than now counts as
-// written now, with the same time left. So no time in the new folder is later than now.
+// RunAt is [Run] for a folder whose time is ahead of the corrected clock now (ms): the clock was set forward
+// for some time. Dead items stay dead: what had died by the folder's time is left out. What was written later
+// than now counts as written now, with the same time left. So no time in the new folder is later than now.
 func RunAt(fsys vfs.FS, dir, newDir string, now int64, finish func(dir string, r *Report) error, progress ...Progress) (*Report, error) {
 	s, err := openFolder(fsys, dir, progress...)
 	if err != nil {
@@ -70,8 +70,8 @@ func (d *redating) item(key, rec string, c *record.Container, report *Report) (s
 	return string(record.Append(nil, key, it)), true
 }
 
-// container returns a container under the corrected clock. The dead were left out, so no mark of a past policy is needed,
-// and one from the future would end items that live.
+// container returns a container under the corrected clock. The dead were left out, so no mark of a past
+// policy is needed, and one from the future would end items that live.
 func (d *redating) container(c record.Container) record.Container {
 	if d.now != 0 {
 		c.Created = min(c.Created, d.now)

@@ -15,8 +15,9 @@ import (
 	"mayfly/keyspace/streamid"
 )
 
-// A clock was set forward by a day for some time. A repair with the corrected clock brings the folder's time back: what
-// had died stays dead, what was written meanwhile has the time left that it had, and policies rule as before.
+// A clock was set forward by a day for some time. A repair with the corrected clock brings the folder's time
+// back: what had died stays dead, what was written meanwhile has the time left that it had, and policies rule
+// as before.
 func TestRunAtACorrectedClock(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
@@ -106,8 +107,8 @@ func TestRunAtACorrectedClock(t *testing.T) {
 	o.stop()
 }
 
-// Entries of logs keep their ids over a corrected clock, and later ones follow them. Their age counts from the corrected
-// time, to which the folder holds from then on.
+// Entries of logs keep their ids over a corrected clock, and later ones follow them. Their age counts from
+// the corrected time, to which the folder holds from then on.
 func TestRunAtACorrectedClockWithLogs(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)

@@ -10,7 +10,6 @@ import (
 
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/datadir"
-	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/store"
 	"mayfly/vfs"
@@ -38,11 +37,11 @@ type Report struct {
 	Exposed int `json:"exposed,omitempty"`
 	// Policies says what is uncertain about containers.
 	Policies []string `json:"policies,omitempty"`
-	// Unknown counts the damaged ranges and missing files that are not reported with an item or a container. Items
-	// without any other trace may be lost with them.
+	// Unknown counts the damaged ranges and missing files that are not reported with an item or a container.
+	// Items without any other trace may be lost with them.
 	Unknown int `json:"unknown,omitempty"`
-	// NoManifest: the manifest cannot be read. A file that is missing, cut short or an older copy may not have been
-	// noticed.
+	// NoManifest: the manifest cannot be read. A file that is missing, cut short or an older copy may not
+	// have been noticed.
 	NoManifest bool `json:"no_manifest,omitempty"`
 	// Redated says what [RunAt] has changed; nil if the folder's time was not ahead.
 	Redated *Redated `json:"redated,omitempty"`
@@ -66,9 +65,9 @@ func (r *Report) Clean() bool {
 	return len(r.Lost)+len(r.Older)+len(r.Doubtful)+len(r.Policies)+r.Exposed+r.Unknown == 0 && !r.NoManifest
 }
 
-// Run copies what is sound in a data folder into a new one that a server opens. No server may use the old folder, and
-// Run changes nothing in it. Partitions, containers, policies with their marks, versions and the clock stay the same.
-// It needs the memory that a server needs for one partition and the journals.
+// Run copies what is sound in a data folder into a new one that a server opens. No server may use the old
+// folder, and Run changes nothing in it. Partitions, containers, policies with their marks, versions and the
+// clock stay the same. It needs the memory that a server needs for one partition and the journals.
 //
 //   - Run copies the newest readable version of an item. The report says if a newer one is damaged.
 //   - A readable delete counts. In a damaged range the delete itself may be wrong: the item that it deletes
@@ -101,7 +100,7 @@ func (s *folderReader) repair(newDir string, dates redating, finish func(dir str
 		return nil, err
 	}
 	defer target.Close()
-	p := &run{merger: &merger{folderReader: s}, into: staging.Dir(), names: newNames(), reported: make(map[damagedRange]bool), written: manifest.New(), redating: dates, report: &Report{From: s.dir, To: newDir, Partitions: s.partitions}}
+	p := &run{merger: &merger{folderReader: s}, into: staging.Dir(), names: newNames(), reported: make(map[damagedRange]bool), written: datadir.NewManifest(), redating: dates, report: &Report{From: s.dir, To: newDir, Partitions: s.partitions}}
 	if err := p.copy(); err != nil {
 		return nil, err
 	}
@@ -138,8 +137,8 @@ func (s *folderReader) outside(path string) error {
 type run struct {
 	*merger
 	redating
-	into    string             // the new folder
-	written *manifest.Manifest // of the new folder
+	into    string            // the new folder
+	written *datadir.Manifest // of the new folder
 	names   *names
 	report  *Report
 
@@ -180,7 +179,7 @@ func (p *run) copy() error {
 	}
 	p.report.Files = append(append(p.report.Files, journals...), p.listing)
 	for i, f := range p.report.Files {
-		if i > 0 && f.State == Damaged && f.File != manifest.Name { // the first is format, which holds no items either
+		if i > 0 && f.State == Damaged && f.File != datadir.ManifestName { // the first is format, which holds no items either
 			p.countUnknown(f)
 		}
 	}
@@ -197,8 +196,8 @@ func (p *run) copy() error {
 	return p.written.Write(p.fs, p.into)
 }
 
-// countUnknown counts the damaged ranges of a file that are not reported with an item or a container. The key of a
-// damaged record may be wrong itself: that a later record has the same key does not undo the damage.
+// countUnknown counts the damaged ranges of a file that are not reported with an item or a container. The key
+// of a damaged record may be wrong itself: that a later record has the same key does not undo the damage.
 func (p *run) countUnknown(f FileReport) {
 	for _, problem := range f.Problems {
 		if f.unsure[aof.Range{From: problem.From, To: problem.To}] || !problem.Rescued && !p.reported[damagedRange{problem, f.File}] {
@@ -424,6 +423,6 @@ func (p *run) writeCatalogue() error {
 // fill writes the items of a store of the new folder.
 func (p *run) fill(name string, ops []aof.Op) error {
 	mark, end, err := store.Fill(p.fs, filepath.Join(p.into, name), ops)
-	p.written.Stores[name] = []manifest.State{{Mark: mark, End: end}}
+	p.written.Stores[name] = []datadir.FileState{{Mark: mark, End: end}}
 	return err
 }

@@ -17,7 +17,6 @@ import (
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/datadir"
-	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/record"
 	"mayfly/test/drill"
 	"mayfly/vfs"
@@ -79,8 +78,8 @@ func compare(t *testing.T, what string, want, got map[place]record.Item, excused
 	return differ
 }
 
-// A wrong bit or digit, an extra or missing byte costs at most its record. The report names the items that differ, or
-// says how many may.
+// A wrong bit or digit, an extra or missing byte costs at most its record. The report names the items that
+// differ, or says how many may.
 func TestRepairKeepsUndamagedItems(t *testing.T) {
 	t.Parallel()
 	seed := drill.Seed(t)
@@ -97,7 +96,7 @@ func TestRepairKeepsUndamagedItems(t *testing.T) {
 		if file == datadir.FormatName {
 			continue // only the number of partitions depends on it
 		}
-		for range drill.Pick(1, 3, 100) {
+		for range drill.Pick(1, 2, 100) {
 			for _, way := range slices.Sorted(maps.Keys(ways)) { // in this order, so that a seed repeats itself
 				spoil, at := ways[way], 0
 				dir := l.copy(file, func(b []byte) []byte { at = random.IntN(len(b)); return spoil(b, at) })
@@ -226,7 +225,8 @@ func TestRepairOfContainers(t *testing.T) {
 	compare(t, "carts", l.state, state, nil)
 }
 
-// A wrong bit turns the key of a record into that of a later one. The later record does not make up for the damage.
+// A wrong bit turns the key of a record into that of a later one. The later record does not make up for the
+// damage.
 func TestRepairOfAWrongKey(t *testing.T) {
 	t.Parallel()
 	o := open(t, 3)
@@ -324,8 +324,8 @@ func TestRepairNamesOlderVersions(t *testing.T) {
 	}
 }
 
-// The bytes from within a set to the end of the next are missing. The first has a newer version. Of the second there is
-// no trace, but the seal is not at the offset it names.
+// The bytes from within a set to the end of the next are missing. The first has a newer version. Of the
+// second there is no trace, but the seal is not at the offset it names.
 func TestRepairReportsMissingBytes(t *testing.T) {
 	t.Parallel()
 	o := open(t, 1)
@@ -378,7 +378,8 @@ func TestRepairIsNotFooledByForgedRecords(t *testing.T) {
 	}
 }
 
-// Several sectors are random bytes: each copied item has a version it once had, and the report mentions every difference.
+// Several sectors are random bytes: each copied item has a version it once had, and the report mentions every
+// difference.
 func TestRepairOfHeavyDamage(t *testing.T) {
 	t.Parallel()
 	seed, folders, torn := drill.Seed(t), 0, 0
@@ -387,7 +388,7 @@ func TestRepairOfHeavyDamage(t *testing.T) {
 		if file == datadir.FormatName {
 			continue
 		}
-		for range drill.Pick(2, 8, 100) {
+		for range drill.Pick(2, 4, 100) {
 			folders++
 			dir := l.copy(file, func(b []byte) []byte {
 				for range 1 + random.IntN(3) {
@@ -420,7 +421,7 @@ func TestRepairWhenTheDiskCannotRead(t *testing.T) {
 	t.Parallel()
 	l := newLived(t, 12)
 	for _, file := range l.files() {
-		if file == datadir.FormatName || file == datadir.CatalogueName || file == manifest.Name {
+		if file == datadir.FormatName || file == datadir.CatalogueName || file == datadir.ManifestName {
 			continue
 		}
 		size := int64(len(vfstest.Read(t, disk, filepath.Join(l.dir, file))))

@@ -45,7 +45,8 @@ func newLivedLeader(t *testing.T, seed uint64) *lived {
 	return livedOf(o, seed)
 }
 
-// TestReadsFolderOfACluster: the folder of a node of a cluster is inspected and read as that of a single node.
+// TestReadsFolderOfACluster: the folder of a node of a cluster is inspected and read as that of a single
+// node.
 func TestReadsFolderOfACluster(t *testing.T) {
 	t.Parallel()
 	l := newLivedLeader(t, 1)
@@ -80,8 +81,8 @@ func TestReadsFolderOfACluster(t *testing.T) {
 	}
 }
 
-// TestRepairLosesThePlaceInALog: a repaired folder has what is readable, but no place in the log of the cluster: what it has
-// lost may be any part of that place.
+// TestRepairLosesThePlaceInALog: a repaired folder has what is readable, but no place in the log of the
+// cluster: what it has lost may be any part of that place.
 func TestRepairLosesThePlaceInALog(t *testing.T) {
 	t.Parallel()
 	l := newLivedLeader(t, 5)

@@ -15,11 +15,11 @@ import (
 
 // A damaged file, store or journal, is read in three steps:
 //
-//  1. Find all seals. A seal with the mark of the file, its own offset and the right checksum proves its range,
-//     whatever lies around it.
+//  1. Find all seals. A seal with the mark of the file, its own offset and the right checksum proves its
+//     range, whatever lies around it.
 //  2. Read proven ranges command by command.
-//  3. In the ranges between them, judge each set by the checksum of its record. Behind a broken command search
-//     for the next one.
+//  3. In the ranges between them, judge each set by the checksum of its record. Behind a broken command
+//     search for the next one.
 
 // remeasured is the number of bytes that are searched for the true end of a record with a wrong length.
 const remeasured = 1 << 20
@@ -62,8 +62,9 @@ func (r *fileReader) journal(last *journal.LSN, newest bool) error {
 	return nil
 }
 
-// judge reports whether the file is damaged, by the verdict of a start or by the manifest. It salvages a damaged one.
-// mark is that of the file, end is behind its last seal, and written is its size without the zeros at the end.
+// judge reports whether the file is damaged, by the verdict of a start or by the manifest. It salvages a
+// damaged one. mark is that of the file, end is behind its last seal, and written is its size without the
+// zeros at the end.
 func (r *fileReader) judge(verdict error, mark uint32, end, written int64) (damaged bool, err error) {
 	var damage *aof.DamageError
 	switch {
@@ -128,8 +129,8 @@ func (r *fileReader) salvage(damage *aof.DamageError, written int64) error {
 	return nil
 }
 
-// doubtRange reports that records may be missing in a range with problems, whose seal is not where it should end: bytes
-// have been inserted or removed. It adds that to the first problem in the range.
+// doubtRange reports that records may be missing in a range with problems, whose seal is not where it should
+// end: bytes have been inserted or removed. It adds that to the first problem in the range.
 func (r *fileReader) doubtRange(from, to int64) {
 	for _, p := range r.report.Problems {
 		if from < p.To && p.From < to {
@@ -192,8 +193,8 @@ func (r *fileReader) soundCommands(from, to int64) (next int64, err error) {
 	}
 }
 
-// skipBroken rescues or reports a broken command and returns the offset of the next to try. ch has the part that
-// could be read.
+// skipBroken rescues or reports a broken command and returns the offset of the next to try. ch has the part
+// that could be read.
 func (r *fileReader) skipBroken(c *aof.Reader, ch change, to int64, broken error) (next int64, err error) {
 	key := strings.Clone(ch.key)
 	if key == aof.SealKey {
@@ -277,8 +278,8 @@ func (r *fileReader) remeasure(from, to int64, key string) (rec string, end int6
 	return string(value[:size]), begin + int64(size+len("\r\n")), true
 }
 
-// recordEnd returns the length of the record under a key that b begins with: its checksum is right up to there,
-// and follows comes next.
+// recordEnd returns the length of the record under a key that b begins with: its checksum is right up to
+// there, and follows comes next.
 func recordEnd(key string, b []byte, follows string) (end int, ok bool) {
 	if len(b) < record.SumTo {
 		return 0, false
@@ -343,7 +344,8 @@ func (r *fileReader) nextCommand(from, to int64) (int64, error) {
 	return at - before, nil
 }
 
-// seals returns the seals that prove their ranges, and all that lie at the offset they name, in ascending order.
+// seals returns the seals that prove their ranges, and all that lie at the offset they name, in ascending
+// order.
 func (r *fileReader) seals(written int64) (proofs, standing []aof.Seal, err error) {
 	var all []aof.Seal
 	err = aof.EachSeal(r.f, 0, written, func(s aof.Seal) (stop bool) {
@@ -370,8 +372,8 @@ func (r *fileReader) seals(written int64) (proofs, standing []aof.Seal, err erro
 	return proofs, standing, nil
 }
 
-// markOf returns the mark of a file with these seals: that of the first seal, which no client can forge, or else
-// that of more than half.
+// markOf returns the mark of a file with these seals: that of the first seal, which no client can forge, or
+// else that of more than half.
 func markOf(seals []aof.Seal) (mark uint32, ok bool) {
 	count := make(map[uint32]int)
 	for _, s := range seals {

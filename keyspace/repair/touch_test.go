@@ -10,8 +10,8 @@ import (
 	"mayfly/vfs/vfstest"
 )
 
-// A touch counts for the body that it names. If that is lost, the report says so, also if nothing else tells of the
-// item. If the touch itself is damaged, the item is copied with its earlier header.
+// A touch counts for the body that it names. If that is lost, the report says so, also if nothing else tells
+// of the item. If the touch itself is damaged, the item is copied with its earlier header.
 func TestRepairOfTouches(t *testing.T) {
 	t.Parallel()
 	o := open(t, 1)

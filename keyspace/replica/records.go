@@ -9,8 +9,8 @@ import (
 	"mayfly/keyspace/record"
 )
 
-// The records of a tail are in the catalogue: the index is the version of that of the position, the moment its time, and
-// its body has the term and the next number of a container.
+// The records of a tail are in the catalogue: the index is the version of that of the position, the moment
+// its time, and its body has the term and the next number of a container.
 
 // AppendTo appends the records as commands.
 func (t Tail) AppendTo(dst aof.Commands) aof.Commands {
@@ -38,8 +38,8 @@ func Removal() []aof.Op {
 	return []aof.Op{{Key: record.StateKey, Del: true}, {Key: record.PositionKey, Del: true}}
 }
 
-// Read applies a record of the catalogue, or its removal, to the tail. The state is a copy. ok is false if the record is
-// of something else.
+// Read applies a record of the catalogue, or its removal, to the tail. The state is a copy. ok is false if
+// the record is of something else.
 func (t *Tail) Read(key, rec string, removed bool) (ok bool, err error) {
 	if key != record.PositionKey && key != record.StateKey {
 		return false, nil

@@ -20,12 +20,12 @@ type Tail struct {
 
 // Replicator commits batches of a leader's journal. Confirm is safe for concurrent use.
 type Replicator interface {
-	// Replicate returns once a batch is committed by a majority, with what its group in the local journal ends with. lsn
-	// numbers the batches of a run in ascending order, moment becomes that of the position, and batch is the text of its
-	// commands, valid during the call. One goroutine at a time calls it.
+	// Replicate returns once a batch is committed by a majority, with what its group in the local journal
+	// ends with. lsn numbers the batches of a run in ascending order, moment becomes that of the position,
+	// and batch is the text of its commands, valid during the call. One goroutine at a time calls it.
 	//
-	// After an error other than ErrVoid it is called again with the same batch, which must not be proposed twice. It
-	// returns ErrNoMajority at a time, as clock.Monotonic says, or after 3 s if that is 0 or later.
+	// After an error other than ErrVoid it is called again with the same batch, which must not be proposed
+	// twice. It returns ErrNoMajority at a time, as clock.Monotonic says, or after 3 s if that is 0 or later.
 	Replicate(lsn uint64, moment int64, batch []byte, until time.Duration) (Tail, error)
 
 	// Confirm returns nil if this node was the leader when it was called. It ends as Replicate does.

@@ -13,7 +13,8 @@ type Role struct {
 	leads  atomic.Bool
 	moment atomic.Int64 // ms; see Moment
 
-	// A period of leadership is open from Lead until Follow or EndDrained. Confirm proves something for its transactions meanwhile.
+	// A period of leadership is open from Lead until Follow or EndDrained. Confirm proves something for its
+	// transactions meanwhile.
 	open     atomic.Bool
 	followed atomic.Uint64 // see EndLed
 	drained  atomic.Uint64 // see EndDrained
@@ -45,14 +46,16 @@ func (r *Role) Refusal() error {
 	return ErrFollower
 }
 
-// Lead makes the role that of the leader, at a moment in ms. No transaction that changes something may be open.
+// Lead makes the role that of the leader, at a moment in ms. No transaction that changes something may be
+// open.
 func (r *Role) Lead(moment int64) {
 	r.Swept(moment)
 	r.open.Store(true)
 	r.leads.Store(true)
 }
 
-// Follow makes the role that of a follower. No transaction that changes something may be open. EndLed comes after it.
+// Follow makes the role that of a follower. No transaction that changes something may be open. EndLed comes
+// after it.
 func (r *Role) Follow() {
 	r.followed.Store(math.MaxUint64)
 	r.leads.Store(false)
@@ -62,22 +65,23 @@ func (r *Role) Follow() {
 // EndLed notes the last LSN that the journal has drawn when the node began to follow.
 func (r *Role) EndLed(last uint64) { r.followed.Store(last) }
 
-// Drain makes the role that of a follower, but leaves the period open. No transaction that changes something may be open.
-// EndDrained, Follow or Lead comes after it.
+// Drain makes the role that of a follower, but leaves the period open. No transaction that changes something
+// may be open. EndDrained, Follow or Lead comes after it.
 func (r *Role) Drain() { r.leads.Store(false) }
 
 // Drains reports whether the node follows, and its period is open.
 func (r *Role) Drains() bool { return !r.leads.Load() && r.open.Load() }
 
-// EndDrained ends a period at its last LSN. Confirm has succeeded since Drain: all transactions of the period are confirmed.
+// EndDrained ends a period at its last LSN. Confirm has succeeded since Drain: all transactions of the period
+// are confirmed.
 func (r *Role) EndDrained(last uint64) {
 	r.drained.Store(last)
 	r.open.Store(false)
 }
 
-// ConfirmLSN makes sure that the node has led since a transaction that has returned an LSN, unless that was a follower's, or
-// until the end of a period that was confirmed as a whole. Transactions of a leader return an LSN that was drawn since it
-// leads, or a greater one. It ends at a time as Confirm does.
+// ConfirmLSN makes sure that the node has led since a transaction that has returned an LSN, unless that was a
+// follower's, or until the end of a period that was confirmed as a whole. Transactions of a leader return an
+// LSN that was drawn since it leads, or a greater one. It ends at a time as Confirm does.
 func (r *Role) ConfirmLSN(lsn uint64, until time.Duration) error {
 	open := r.open.Load() // first: who sees that the period has ended sees how
 	switch {
@@ -95,11 +99,12 @@ func (r *Role) ConfirmLSN(lsn uint64, until time.Duration) error {
 	return nil
 }
 
-// Moment returns a time in ms for batches that end after the call: every transaction with an earlier time is in such a batch
-// or before it.
+// Moment returns a time in ms for batches that end after the call: every transaction with an earlier time is
+// in such a batch or before it.
 func (r *Role) Moment() int64 { return r.moment.Load() }
 
-// Swept notes a moment. It was read before all partitions were locked one after the other, and unlocked again.
+// Swept notes a moment. It was read before all partitions were locked one after the other, and unlocked
+// again.
 func (r *Role) Swept(moment int64) {
 	for {
 		last := r.moment.Load()
@@ -128,7 +133,8 @@ func (r *Role) Tail() Tail {
 	return r.tail
 }
 
-// Durable returns the index up to which the journal is on disk if it is up to an LSN: at least that of the last call.
+// Durable returns the index up to which the journal is on disk if it is up to an LSN: at least that of the
+// last call.
 func (r *Role) Durable(synced uint64) uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -136,7 +142,8 @@ func (r *Role) Durable(synced uint64) uint64 {
 	return r.durable
 }
 
-// syncedLocked notes up to which LSN the journal is on disk. Commits that follow each other fast share a mark.
+// syncedLocked notes up to which LSN the journal is on disk. Commits that follow each other fast share a
+// mark.
 func (r *Role) syncedLocked(synced uint64) {
 	if synced >= r.next.lsn {
 		r.durable = r.next.index

@@ -12,8 +12,8 @@ type confirms func() error
 func (c confirms) Confirm(time.Duration) error                                  { return c() }
 func (c confirms) Replicate(uint64, int64, []byte, time.Duration) (Tail, error) { return Tail{}, nil }
 
-// TestConfirmLSN shows that a read counts only if the node has led without a break since it was made, whatever happens while it is
-// confirmed.
+// TestConfirmLSN shows that a read counts only if the node has led without a break since it was made,
+// whatever happens while it is confirmed.
 func TestConfirmLSN(t *testing.T) {
 	t.Parallel()
 	const read = 7

@@ -1,2 +1,3 @@
-// Package rotation keeps a list whose members come and go, and from which the purge and eviction take their turns.
+// Package rotation keeps a list whose members come and go, and from which the purge and eviction take their
+// turns.
 package rotation

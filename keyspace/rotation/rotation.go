@@ -2,14 +2,15 @@ package rotation
 
 import "sync"
 
-// Member is what a list can have. It keeps its own place in the list, so that its removal takes constant time.
+// Member is what a list can have. It keeps its own place in the list, so that its removal takes constant
+// time.
 type Member interface {
 	comparable
 	Place() *int // for the list only
 }
 
-// List has members in no order. The zero value is an empty list. Safe for concurrent use. Its mutex is held briefly
-// and no other is taken under it.
+// List has members in no order. The zero value is an empty list. Safe for concurrent use. Its mutex is held
+// briefly and no other is taken under it.
 type List[M Member] struct {
 	mu   sync.Mutex // protects list and the members' places
 	list []M

@@ -16,7 +16,8 @@ type EndsRange struct {
 // orderedAtOnce bounds the items that are brought into order while partitions are locked.
 const orderedAtOnce = 2 * Entries
 
-// endsReader reads the living documents that die in a range of moments in slices, in the order of their ends and of ids.
+// endsReader reads the living documents that die in a range of moments in slices, in the order of their ends
+// and of ids.
 type endsReader struct {
 	r  EndsRange
 	at EndPlace
@@ -45,7 +46,8 @@ func (x *endsReader) Ends(policy *expiry.Policy) *memtable.Ends {
 	return memtable.NewEnds(policy, x.r.Low, "", true)
 }
 
-// Prepare brings a bounded number of the ends into order, where reading begins. It reports whether that is done.
+// Prepare brings a bounded number of the ends into order, where reading begins. It reports whether that is
+// done.
 func (x *endsReader) Prepare(ends *memtable.Ends) (done bool) { return ends.Ready(orderedAtOnce) }
 
 // Read reads a slice at a moment in ms. Its items are valid until the next call.

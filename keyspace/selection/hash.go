@@ -5,8 +5,9 @@ import (
 	"mayfly/keyspace/memtable"
 )
 
-// hashReader reads the living items of one partition after the other in slices, in the order of the hashes of their
-// ids. An id is enough to go on behind it, also after a restart. What is written meanwhile keeps its place.
+// hashReader reads the living items of one partition after the other in slices, in the order of the hashes of
+// their ids. An id is enough to go on behind it, also after a restart. What is written meanwhile keeps its
+// place.
 type hashReader struct {
 	partitions int
 	number     int    // the partition that is read
@@ -38,8 +39,8 @@ func (r *hashReader) Examined() int { return r.examined }
 // Dead returns the dead that were met in the last slice.
 func (r *hashReader) Dead() []*memtable.Entry { return r.dead }
 
-// Read reads the next slice at a moment in ms. t has the items of the partition; nil if there are none. The items of the
-// slice are valid until the next call.
+// Read reads the next slice at a moment in ms. t has the items of the partition; nil if there are none. The
+// items of the slice are valid until the next call.
 func (r *hashReader) Read(t *memtable.Table, policy *expiry.Policy, now int64) Slice {
 	r.slice, r.dead, r.examined = Slice{Items: r.slice.Items[:0]}, r.dead[:0], 0
 	end := true

@@ -18,8 +18,8 @@ const sliceDead = 128
 // expectedItems is the number of items for which a reader has memory at first.
 const expectedItems = 16
 
-// indexReader reads the living items in the ranges of a plan in slices. The items of an ordered plan come in its order,
-// those of another by partition.
+// indexReader reads the living items in the ranges of a plan in slices. The items of an ordered plan come in
+// its order, those of another by partition.
 type indexReader struct {
 	source Source
 	plan   *Plan
@@ -110,7 +110,8 @@ func (r *indexReader) readPartitions() (end bool, err error) {
 	return true, nil
 }
 
-// readPartition reads the rest of a partition, or as much as a slice holds; more says that it has not read all.
+// readPartition reads the rest of a partition, or as much as a slice holds; more says that it has not read
+// all.
 func (r *indexReader) readPartition(number int) (more bool, err error) {
 	t, tree, err := r.tree(number)
 	if tree == nil {
@@ -180,8 +181,8 @@ func (r *indexReader) full() bool {
 	return false
 }
 
-// add adds the current entry of a tree to those found. living says that no item of its table is dead: then an entry that
-// is only counted is not read.
+// add adds the current entry of a tree to those found. living says that no item of its table is dead: then an
+// entry that is only counted is not read.
 func (r *indexReader) add(partition int, t *memtable.Table, living bool, c *index.Cursor) {
 	r.examined++
 	r.behindRun = false
@@ -196,8 +197,8 @@ func (r *indexReader) add(partition int, t *memtable.Table, living bool, c *inde
 // counts reports whether an entry under a key is only counted if it lives.
 func (r *indexReader) counts(k *index.Key) bool { return r.plan.Count && r.plan.Proven && !k.Cut }
 
-// examineFound adds the items of the entries found to the slice, or to the dead. It reads all entries first: no read
-// waits for another, so the cache misses overlap.
+// examineFound adds the items of the entries found to the slice, or to the dead. It reads all entries first:
+// no read waits for another, so the cache misses overlap.
 func (r *indexReader) examineFound() {
 	for i := range r.found {
 		f := &r.found[i]

@@ -13,8 +13,8 @@ type Place struct {
 	Bound     index.Bound // behind the last entry
 	Any       bool        // false for the beginning
 
-	// Values are those of the last document, as [index.AppendValues] writes them, if its key ties with others: see
-	// [index.Definition.Run].
+	// Values are those of the last document, as [index.AppendValues] writes them, if its key ties with
+	// others: see [index.Definition.Run].
 	Values string
 }
 

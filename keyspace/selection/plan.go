@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"mayfly/keyspace/index"
-	"mayfly/keyspace/indexing"
 	"mayfly/query"
 	"mayfly/query/predicates"
 )
@@ -12,15 +11,15 @@ import (
 // Plan is how a query reads a container: through an index.
 type Plan struct {
 	index.Plan
-	Index *indexing.Index
+	Index *index.Index
 	Count bool // entries that prove all conditions are counted, and their documents not read
 	First int  // entries of the first slice: see firstSlice
 }
 
-// Choose returns the plan of the index that serves a query best, of those with a definition unless that is "". ok is
-// false if none does; then the query scans.
-func Choose(set *indexing.Set, q *query.Query, definition string) (p Plan, ok bool) {
-	var ready []*indexing.Index
+// Choose returns the plan of the index that serves a query best, of those with a definition unless that is
+// "". ok is false if none does; then the query scans.
+func Choose(set *index.Set, q *query.Query, definition string) (p Plan, ok bool) {
+	var ready []*index.Index
 	var definitions []index.Definition
 	for _, x := range set.List() {
 		if x.Ready() && (definition == "" || definition == x.Definition.String()) {
@@ -35,9 +34,9 @@ func Choose(set *indexing.Set, q *query.Query, definition string) (p Plan, ok bo
 	return p, ok
 }
 
-// Unfit returns why an index with a definition does not serve, although its paths are those of the query. ok is false
-// if there is no such index.
-func Unfit(set *indexing.Set, definition string) (why string, ok bool) {
+// Unfit returns why an index with a definition does not serve, although its paths are those of the query. ok
+// is false if there is no such index.
+func Unfit(set *index.Set, definition string) (why string, ok bool) {
 	for _, x := range set.List() {
 		switch {
 		case x.Definition.String() != definition:
@@ -52,9 +51,9 @@ func Unfit(set *indexing.Set, definition string) (why string, ok bool) {
 	return "", false
 }
 
-// Near returns the plan of an index that reads the documents within a distance in metres. ok is false if no index
-// serves.
-func Near(set *indexing.Set, n predicates.Nearest, metres float64) (p Plan, ok bool) {
+// Near returns the plan of an index that reads the documents within a distance in metres. ok is false if no
+// index serves.
+func Near(set *index.Set, n predicates.Nearest, metres float64) (p Plan, ok bool) {
 	for _, x := range set.List() {
 		if p.Plan, ok = index.Near(&x.Definition, n, metres); ok && x.Ready() {
 			p.Index = x
@@ -64,8 +63,8 @@ func Near(set *indexing.Set, n predicates.Nearest, metres float64) (p Plan, ok b
 	return p, false
 }
 
-// Advise returns the paths of an index that would serve a query better than its plan, as INDEX.CREATE takes them; "" if
-// there is none. p is nil if the query has no plan. few says that the query wants few rows.
+// Advise returns the paths of an index that would serve a query better than its plan, as INDEX.CREATE takes
+// them; "" if there is none. p is nil if the query has no plan. few says that the query wants few rows.
 func Advise(q *query.Query, p *Plan, few bool) string {
 	if p != nil {
 		return index.Advise(q, &p.Plan)

@@ -2,7 +2,7 @@ package selection
 
 import (
 	"mayfly/expiry"
-	"mayfly/keyspace/indexing"
+	"mayfly/keyspace/index"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
 )
@@ -13,8 +13,8 @@ type Source interface {
 	PartitionOf(id string) int
 	Now() int64 // ms; frozen
 
-	// One calls f with a partition locked, and All with all of them. A partition that the transaction has locked stays
-	// locked afterwards.
+	// One calls f with a partition locked, and All with all of them. A partition that the transaction has
+	// locked stays locked afterwards.
 	One(partition int, f func())
 	All(f func())
 
@@ -23,22 +23,24 @@ type Source interface {
 	Policy() *expiry.Policy
 
 	// Part returns the items of the container in a partition and their trees; nil if there are none.
-	Part(partition int) (*memtable.Table, *indexing.Table)
+	Part(partition int) (*memtable.Table, *index.Table)
 
-	// Find returns the item of an id if it lives, and the number of items that it has removed because they are dead.
+	// Find returns the item of an id if it lives, and the number of items that it has removed because they
+	// are dead.
 	Find(id string) (it Item, ok bool, removed int)
 
-	// Remove removes the purgeable of dead entries of a partition. RemoveSome removes up to a number of all that are
-	// purgeable there, and reports how many and whether there are more.
+	// Remove removes the purgeable of dead entries of a partition. RemoveSome removes up to a number of all
+	// that are purgeable there, and reports how many and whether there are more.
 	Remove(partition int, dead []*memtable.Entry)
 	RemoveSome(partition, most int) (removed int, more bool)
 }
 
-// Reader reads the living items of a container in slices, and passes each to visit until that returns false. It removes
-// the dead that it meets.
+// Reader reads the living items of a container in slices, and passes each to visit until that returns false.
+// It removes the dead that it meets.
 //
-// Partitions are locked while a slice is gathered: one, or all where the order is that of the whole container. None is
-// while visit runs, but those that the transaction has locked. visit must not keep the slice itself.
+// Partitions are locked while a slice is gathered: one, or all where the order is that of the whole
+// container. None is while visit runs, but those that the transaction has locked. visit must not keep the
+// slice itself.
 type Reader struct{ source Source }
 
 // NewReader returns a reader of a container.
@@ -54,8 +56,8 @@ func (r Reader) ScanCount(visit func(s Slice) (more bool)) {
 	r.scan(newScanReader(r.source.Partitions(), true), visit)
 }
 
-// HashOrder is Scan in an order that survives restarts. It begins behind an id if goesOn is true. An item comes once at
-// most, and once if it lives throughout.
+// HashOrder is Scan in an order that survives restarts. It begins behind an id if goesOn is true. An item
+// comes once at most, and once if it lives throughout.
 func (r Reader) HashOrder(after string, goesOn bool, visit func(s Slice) (more bool)) {
 	h := newHashReader(r.source.Partitions())
 	if goesOn {
@@ -81,8 +83,9 @@ func (r Reader) scan(p partitionReader, visit func(s Slice) (more bool)) {
 	}
 }
 
-// Index reads the items in the ranges of a plan from a place on. The items of an ordered plan come in its order, those of
-// another by partition. An item comes once, unless its keys change meanwhile. The error is [ErrIndexGone].
+// Index reads the items in the ranges of a plan from a place on. The items of an ordered plan come in its
+// order, those of another by partition. An item comes once, unless its keys change meanwhile. The error is
+// [ErrIndexGone].
 func (r Reader) Index(p *Plan, from Place, visit func(s Slice, place func(i int) Place) (more bool)) error {
 	x := newIndexReader(r.source, p, from)
 	for {
@@ -101,8 +104,8 @@ func (r Reader) Index(p *Plan, from Place, visit func(s Slice, place func(i int)
 	}
 }
 
-// remove removes the purgeable of the dead that were met in an index. It returns how many the dead are. All partitions must
-// be locked.
+// remove removes the purgeable of the dead that were met in an index. It returns how many the dead are. All
+// partitions must be locked.
 func (r Reader) remove(dead []deadEntry) (n int) {
 	one := make([]*memtable.Entry, 1)
 	for _, d := range dead {
@@ -115,9 +118,9 @@ func (r Reader) remove(dead []deadEntry) (n int) {
 	return n
 }
 
-// Ends reads the documents that die in a range of moments, in the order of their ends and of ids, from a place on. It
-// reads the queues of the purge, so a changed default costs nothing. It removes the purgeable dead of the container
-// first. A slice may be empty.
+// Ends reads the documents that die in a range of moments, in the order of their ends and of ids, from a
+// place on. It reads the queues of the purge, so a changed default costs nothing. It removes the purgeable
+// dead of the container first. A slice may be empty.
 func (r Reader) Ends(of EndsRange, from EndPlace, visit func(s Slice, place func(i int) EndPlace) (more bool)) {
 	x := newEndsReader(of, from)
 	if dead := r.prepareEnds(x); dead > 0 && !visit(Slice{Dead: dead}, nil) {
@@ -142,8 +145,8 @@ func (r Reader) Ends(of EndsRange, from EndPlace, visit func(s Slice, place func
 	}
 }
 
-// prepareEnds removes the purgeable dead, and brings the queues into order where reading begins. It locks one partition
-// at a time, for a few buckets. It returns the number of removed items.
+// prepareEnds removes the purgeable dead, and brings the queues into order where reading begins. It locks one
+// partition at a time, for a few buckets. It returns the number of removed items.
 func (r Reader) prepareEnds(x *endsReader) (dead int) {
 	for number := range r.source.Partitions() {
 		for more := true; more; {
@@ -171,13 +174,13 @@ func (r Reader) ends(x *endsReader, first, behind int) *memtable.Ends {
 	return ends
 }
 
-// Page visits about count items from a cursor on and returns the next cursor. 0 begins and ends a scan. It visits every
-// item that lives throughout a whole scan exactly once. It does not visit items that are created after the scan has
-// reached their partition, so a scan always ends. It leaves the dead. visit runs while a partition is locked; id and item
-// are safe to keep.
+// Page visits about count items from a cursor on and returns the next cursor. 0 begins and ends a scan. It
+// visits every item that lives throughout a whole scan exactly once. It does not visit items that are created
+// after the scan has reached their partition, so a scan always ends. It leaves the dead. visit runs while a
+// partition is locked; id and item are safe to keep.
 //
-// A cursor is a sequence number of the insertion order times the number of partitions, plus the partition. The
-// scan goes through the partitions in order, and through the items of each from the newest to the oldest.
+// A cursor is a sequence number of the insertion order times the number of partitions, plus the partition.
+// The scan goes through the partitions in order, and through the items of each from the newest to the oldest.
 func (r Reader) Page(cursor uint64, count int, visit func(id string, it record.Item)) (next uint64) {
 	partitions, now := uint64(r.source.Partitions()), r.source.Now()
 	below := cursor / partitions

@@ -7,7 +7,6 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/keyspace/index"
-	"mayfly/keyspace/indexing"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
 )
@@ -18,22 +17,22 @@ type fakeSource struct {
 	policy expiry.Policy
 	shards [2]memtable.Shard
 	tables [2]memtable.Table
-	trees  [2]*indexing.Table
-	index  *indexing.Index
+	trees  [2]*index.Table
+	index  *index.Index
 	locked [2]bool
 }
 
-// newSource returns a source at the moment 10,000 with living and dead items in both partitions: each is named after its
-// partition, its end in s, and whether it is a document.
+// newSource returns a source at the moment 10,000 with living and dead items in both partitions: each is
+// named after its partition, its end in s, and whether it is a document.
 func newSource(t *testing.T) *fakeSource {
 	s := &fakeSource{t: t, policy: expiry.Policy{Default: expiry.Forever}}
-	set := indexing.FromRecord([][]string{{"/n"}})
+	set := index.FromRecord([][]string{{"/n"}})
 	s.index = set.List()[0]
 	s.index.MarkReady()
 	for p, name := range []string{"a", "b"} {
 		s.shards[p].SetSize = func(key, rec int) int64 { return int64(key + rec) }
 		s.tables[p].Init(&s.shards[p], 16)
-		s.trees[p] = indexing.Observe(&s.tables[p], nil, set)
+		s.trees[p] = index.Observe(&s.tables[p], nil, set)
 		s.trees[p].BuildAll()
 		for end := int64(5); end < 20; end += 5 {
 			s.tables[p].Insert(fmt.Sprint(name, end), record.Item{Kind: record.Document, Body: fmt.Sprintf(`{"n":%d}`, end), TS: 1, ExpireAt: 1000 * end}, nil)
@@ -70,7 +69,7 @@ func (s *fakeSource) All(f func())                { s.lock(f, 0, 1) }
 
 func (s *fakeSource) Policy() *expiry.Policy { return &s.policy }
 
-func (s *fakeSource) Part(partition int) (*memtable.Table, *indexing.Table) {
+func (s *fakeSource) Part(partition int) (*memtable.Table, *index.Table) {
 	if !s.locked[partition] {
 		s.t.Errorf("partition %d is read without its lock", partition)
 	}
@@ -107,8 +106,8 @@ func (s *fakeSource) RemoveSome(partition, most int) (removed int, more bool) {
 	return removed, more
 }
 
-// TestReader: each way of reading returns the living items in its order, once, and removes the dead that it meets. Nothing
-// is locked while visit runs.
+// TestReader: each way of reading returns the living items in its order, once, and removes the dead that it
+// meets. Nothing is locked while visit runs.
 func TestReader(t *testing.T) {
 	t.Parallel()
 	keys := []string{"a-key", "b-key"}

@@ -5,21 +5,20 @@ import (
 	"slices"
 
 	"mayfly/keyspace/index"
-	"mayfly/keyspace/indexing"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
 	"mayfly/query"
 )
 
-// mostCut is how many strings an index may cut and yet give the order of values: a run of keys that tie is read within
-// one slice, and sorted by its documents.
+// mostCut is how many strings an index may cut and yet give the order of values: a run of keys that tie is
+// read within one slice, and sorted by its documents.
 const mostCut = Entries
 
 // longestRun bounds the entries of a run: strings may come while a query reads.
 const longestRun = 8 * mostCut
 
 // gives reports whether an index gives the order of values.
-func gives(x *indexing.Index) bool { return x.Cut() <= mostCut }
+func gives(x *index.Index) bool { return x.Cut() <= mostCut }
 
 // runEntry is a living item of a run, or a dead one without values.
 type runEntry struct {
@@ -37,8 +36,8 @@ func compareRun(a, b []query.Value, idA, idB string) int {
 	return cmp.Compare(idA, idB)
 }
 
-// joinRuns returns the ascending spans, with those joined that lie in one run: a run is read as a whole. What else it has
-// between them is left to the filter.
+// joinRuns returns the ascending spans, with those joined that lie in one run: a run is read as a whole. What
+// else it has between them is left to the filter.
 func joinRuns(d *index.Definition, spans []index.Span) []index.Span {
 	joined := make([]index.Span, 0, len(spans))
 	for _, s := range spans {
@@ -51,8 +50,8 @@ func joinRuns(d *index.Definition, spans []index.Span) []index.Span {
 	return joined
 }
 
-// readRun adds the items of a run, which begins with the first entry of m, in the order of their documents. more says
-// that the slice has no room for it.
+// readRun adds the items of a run, which begins with the first entry of m, in the order of their documents.
+// more says that the slice has no room for it.
 func (r *indexReader) readRun(m *merge, run *index.Span) (more bool, err error) {
 	r.examineFound()
 	var entries []runEntry

@@ -11,12 +11,13 @@ type partitionReader interface {
 	Examined() int           // items that were examined for the last slice
 	Dead() []*memtable.Entry // that were met in the last slice
 
-	// Read reads the next slice at a moment in ms. t has the items of the partition; nil if there are none. The items of
-	// the slice are valid until the next call.
+	// Read reads the next slice at a moment in ms. t has the items of the partition; nil if there are none.
+	// The items of the slice are valid until the next call.
 	Read(t *memtable.Table, policy *expiry.Policy, now int64) Slice
 }
 
-// scanReader reads the living items of one partition after the other in slices, from the newest to the oldest.
+// scanReader reads the living items of one partition after the other in slices, from the newest to the
+// oldest.
 type scanReader struct {
 	partitions uint64
 	number     uint64 // the partition that is read
@@ -43,8 +44,8 @@ func (r *scanReader) Examined() int { return r.examined }
 // Dead returns the dead that were met in the last slice.
 func (r *scanReader) Dead() []*memtable.Entry { return r.dead }
 
-// Read reads the next slice at a moment in ms. t has the items of the partition; nil if there are none. The items of the
-// slice are valid until the next call.
+// Read reads the next slice at a moment in ms. t has the items of the partition; nil if there are none. The
+// items of the slice are valid until the next call.
 func (r *scanReader) Read(t *memtable.Table, policy *expiry.Policy, now int64) Slice {
 	r.slice, r.dead, r.examined = Slice{Items: r.slice.Items[:0]}, r.dead[:0], 0
 	end := true

@@ -25,7 +25,8 @@ type Slice struct {
 // Entries bounds the entries of a slice, and so the time for which a partition is locked.
 const Entries = 512
 
-// firstSlice returns the entries of the first slice of a query that is probably content with some; 0 if it wants all.
+// firstSlice returns the entries of the first slice of a query that is probably content with some; 0 if it
+// wants all.
 func firstSlice(wanted int) int {
 	if wanted <= 0 {
 		return Entries
@@ -36,8 +37,8 @@ func firstSlice(wanted int) int {
 // nextSlice returns the entries of the slice behind one of a size.
 func nextSlice(size int) int { return min(4*size, Entries) }
 
-// Prefetch reads the beginnings of items into the processor's cache. No read waits for another, so the cache misses
-// overlap. The sum keeps the reads from being optimised away.
+// Prefetch reads the beginnings of items into the processor's cache. No read waits for another, so the cache
+// misses overlap. The sum keeps the reads from being optimised away.
 func Prefetch(items []Item) (sum int) {
 	const line = 64 // bytes of the processor's cache
 	for i := range items {

@@ -6,8 +6,8 @@ import (
 	"mayfly/keyspace/aof"
 )
 
-// Captured returns the number of a partition's captured changes that are not confirmed in its store. The engine must be
-// locked.
+// Captured returns the number of a partition's captured changes that are not confirmed in its store. The
+// engine must be locked.
 func (e *Engine) Captured(partition int) int {
 	if e.checkpoint.captured == nil {
 		return 0
@@ -15,8 +15,8 @@ func (e *Engine) Captured(partition int) int {
 	return len(e.checkpoint.captured[partition])
 }
 
-// capturePartition returns the changes that the store lacks, in order. live is the number of bytes that the items take in
-// the store. Each piece is the state of one moment.
+// capturePartition returns the changes that the store lacks, in order. live is the number of bytes that the
+// items take in the store. Each piece is the state of one moment.
 func (e *Engine) capturePartition(p Partition) (ops []aof.Op, live int64) {
 	p.Lock.Lock()
 	ops = make([]aof.Op, 0, p.Shard.BeginCapture())
@@ -56,7 +56,8 @@ func (e *Engine) captureDropped(t Dropped, ops []aof.Op) []aof.Op {
 	return ops
 }
 
-// eachStored visits the items that the store has in their present state. It locks the partition for each piece.
+// eachStored visits the items that the store has in their present state. It locks the partition for each
+// piece.
 func (e *Engine) eachStored(p Partition, visit func(aof.Op)) {
 	p.Lock.Lock()
 	tables := p.Shard.Tables()

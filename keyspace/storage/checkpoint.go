@@ -7,29 +7,29 @@ import (
 	"time"
 
 	"mayfly/keyspace/aof"
-	"mayfly/keyspace/figures"
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/store"
-	"mayfly/keyspace/waste"
 )
 
-// A checkpoint is due when the journal reaches its limit, or this long after the last one if anything was written since.
+// A checkpoint is due when the journal reaches its limit, or this long after the last one if anything was
+// written since.
 const (
 	checkpointInterval = time.Minute
 	checkpointRetry    = 5 * time.Second
 )
 
-// checkpointState is the state of checkpoints. Safe for concurrent use but for what the engine's lock protects.
+// checkpointState is the state of checkpoints. Safe for concurrent use but for what the engine's lock
+// protects.
 type checkpointState struct {
 	done   atomic.Int64
 	last   atomic.Int64 // ms; the end of the last one
-	failed figures.LastError
+	failed lastError
 	asked  atomic.Bool // SaveInBackground waits for one
 
 	awaited atomic.Int64 // those who wait for the end of one
 
-	// The engine's lock protects what follows: changes that are captured from the partitions but not confirmed in their
-	// stores. A failed checkpoint leaves them to the next.
+	// The engine's lock protects what follows: changes that are captured from the partitions but not
+	// confirmed in their stores. A failed checkpoint leaves them to the next.
 	captured  [][]aof.Op // by partition
 	catalogue []aof.Op
 	lsn       journal.LSN // all changes up to it are captured or in the stores
@@ -40,7 +40,7 @@ type checkpointState struct {
 	// The moments (ms) at which what is captured became waste, by partition; 0: it makes none.
 	waste          []int64
 	catalogueWaste int64
-	moments        waste.Moments // what the catalogue says, or is about to
+	moments        wasteMoments // what the catalogue says, or is about to
 }
 
 // Cadence is when the next checkpoint is due. The zero value is that of a start.
@@ -105,35 +105,37 @@ func (e *Engine) saveIfDue(c *Cadence, woken bool) {
 	}
 }
 
-// Due reports whether a checkpoint is due. An idle server writes nothing. Uncommitted changes count too:
-// it may be that no reply waits for them, as for the lease of the time of a death. So do items that the purge has removed:
-// no journal has them.
+// Due reports whether a checkpoint is due. An idle server writes nothing. Uncommitted changes count too: it
+// may be that no reply waits for them, as for the lease of the time of a death. So do items that the purge
+// has removed: no journal has them.
 func (e *Engine) Due(waitedEnough bool) bool {
 	size := e.Journal.Size() + e.Journal.Waiting()
 	return waitedEnough && (!e.Journal.Idle() || e.deletes()) || size >= e.Journal.Limit()
 }
 
-// LimitJournal sets the size of the journal at which a checkpoint is due, by the size of the stores and the room on the disk.
+// LimitJournal sets the size of the journal at which a checkpoint is due, by the size of the stores and the
+// room on the disk.
 func (e *Engine) LimitJournal() {
 	live, _ := store.Sizes(e.Stores())
 	free, _, err := e.Options.FS.Room(e.Options.Dir)
 	if err != nil {
 		free = 0
 	}
-	e.Journal.SetLimit(e.Disk.Bound(journal.LimitFor(live, e.Options.Least), free))
+	e.Journal.SetLimit(e.Disk.bound(journal.LimitFor(live, e.Options.Least), free))
 }
 
 // Wake asks for a checkpoint soon. Locks may be held.
 func (e *Engine) Wake() { signal(e.wake) }
 
-// Save makes a checkpoint: it applies all changes since the last one to the stores, forces them to disk, and removes
-// the journals that are no longer needed. It blocks until that is done; transactions continue meanwhile.
+// Save makes a checkpoint: it applies all changes since the last one to the stores, forces them to disk, and
+// removes the journals that are no longer needed. It blocks until that is done; transactions continue
+// meanwhile.
 //
 //  1. Rotate the journal: everything in the older files has been applied in memory.
-//  2. Capture the changes that the stores lack, piece by piece, from memory. Their state is newer than the old
-//     journals, so none of their changes is missed.
-//  3. Commit the journal and force it to disk, so that the stores never get ahead of it. A crash during step 4
-//     leaves a mixture; replaying the journals turns it into exactly the committed state.
+//  2. Capture the changes that the stores lack, piece by piece, from memory. Their state is newer than the
+//     old journals, so none of their changes is missed.
+//  3. Commit the journal and force it to disk, so that the stores never get ahead of it. A crash during step
+//     4 leaves a mixture; replaying the journals turns it into exactly the committed state.
 //  4. Apply the changes to the stores and force those to disk, in any order.
 //  5. Write the ends of the stores into the manifest, and remove the old journals.
 //
@@ -144,8 +146,8 @@ func (e *Engine) Save() error {
 	return e.Checkpoint()
 }
 
-// Checkpoint is Save in the background. While nobody waits for its end, it rests between its steps, and writes wasteful stores
-// anew.
+// Checkpoint is Save in the background. While nobody waits for its end, it rests between its steps, and
+// writes wasteful stores anew.
 func (e *Engine) Checkpoint() error {
 	e.Lock()
 	defer e.Unlock()
@@ -155,7 +157,7 @@ func (e *Engine) Checkpoint() error {
 // SaveLocked is Save without the reserve of a full disk. The engine must be locked.
 func (e *Engine) SaveLocked() (err error) {
 	f := &e.checkpoint
-	defer func() { f.failed.Set(err) }()
+	defer func() { f.failed.set(err) }()
 	if e.dropped {
 		return errDropped
 	}
@@ -170,7 +172,7 @@ func (e *Engine) SaveLocked() (err error) {
 	if err != nil {
 		return err
 	}
-	if err := e.Files.NameJournal(generation); err != nil {
+	if err := e.files.nameJournal(generation); err != nil {
 		return err
 	}
 	if !left {
@@ -193,7 +195,7 @@ func (e *Engine) SaveLocked() (err error) {
 	e.LimitJournal()
 	f.done.Add(1)
 	f.last.Store(e.Options.Now())
-	if err := e.Files.DropJournals(f.below); err != nil {
+	if err := e.files.dropJournals(f.below); err != nil {
 		return err
 	}
 	if !left {
@@ -227,9 +229,9 @@ func (e *Engine) capture(generation uint64) {
 	e.captureWaste(records, now)
 }
 
-// rewriteWasteful writes those stores anew from memory that a compaction would follow next: what is captured need not be
-// appended to them first. One that fails keeps its captured changes. It does so while nobody waits: to append is less work, and
-// a stop must not take as long as all data.
+// rewriteWasteful writes those stores anew from memory that a compaction would follow next: what is captured
+// need not be appended to them first. One that fails keeps its captured changes. It does so while nobody
+// waits: to append is less work, and a stop must not take as long as all data.
 func (e *Engine) rewriteWasteful() {
 	f, when := &e.checkpoint, *e.compaction.when.Load()
 	more := make(map[*store.Store]int64, len(e.items))
@@ -260,8 +262,8 @@ func (e *Engine) hurries() bool {
 	}
 }
 
-// applyCaptured applies the captured changes to the stores and syncs them: it writes one while others are forced
-// to disk. It returns the first error, after it has tried all stores.
+// applyCaptured applies the captured changes to the stores and syncs them: it writes one while others are
+// forced to disk. It returns the first error, after it has tried all stores.
 func (e *Engine) applyCaptured() error {
 	f := &e.checkpoint
 	if err := e.catalogue.Apply(f.catalogue); err != nil {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"mayfly/keyspace/figures"
 	"mayfly/keyspace/store"
 )
 
@@ -15,14 +14,14 @@ type compactionState struct {
 	all     atomic.Bool // compact every store at the next opportunity
 	running atomic.Bool
 	done    atomic.Int64 // stores compacted since the start
-	failed  figures.LastError
+	failed  lastError
 }
 
 // SetCompaction changes when stores are compacted automatically.
 func (e *Engine) SetCompaction(c store.Compaction) { e.compaction.when.Store(&c) }
 
-// Compact requests a checkpoint and a compaction of all stores with waste, in the background. It returns at once;
-// false if one is running already.
+// Compact requests a checkpoint and a compaction of all stores with waste, in the background. It returns at
+// once; false if one is running already.
 func (e *Engine) Compact() bool {
 	if e.compaction.running.Load() || e.compaction.all.Swap(true) {
 		return false
@@ -46,11 +45,11 @@ func (c *compactionState) begin() (all bool) {
 func (e *Engine) CompactAll() error {
 	e.compaction.all.Store(true)
 	e.CompactWasteful()
-	return e.compaction.failed.Get()
+	return e.compaction.failed.get()
 }
 
-// CompactWasteful compacts the stores with too much waste, one after the other, those with the largest share first.
-// After a failure the store stays as it was, and the next one follows.
+// CompactWasteful compacts the stores with too much waste, one after the other, those with the largest share
+// first. After a failure the store stays as it was, and the next one follows.
 func (e *Engine) CompactWasteful() {
 	state := &e.compaction
 	all, when := state.begin(), *state.when.Load()
@@ -86,7 +85,7 @@ func (e *Engine) CompactWasteful() {
 		}
 	}
 	if len(rest) <= len(e.items) { // else none was tried
-		state.failed.Set(errors.Join(errs...))
+		state.failed.set(errors.Join(errs...))
 	}
 }
 
@@ -112,16 +111,16 @@ func (e *Engine) CompactStore(s *store.Store, pacer *store.Pacer) error {
 	return e.RewriteStore(s, pacer)
 }
 
-// compactionPacer returns the pacer of a store's compaction. It does not rest while compactions do not keep up with
-// the waste, or the waste endangers erase-within. Nor does it while somebody waits for a checkpoint, or once the journal has
-// twice the size at which one is due: a compaction delays it.
+// compactionPacer returns the pacer of a store's compaction. It does not rest while compactions do not keep
+// up with the waste, or the waste endangers erase-within. Nor does it while somebody waits for a checkpoint,
+// or once the journal has twice the size at which one is due: a compaction delays it.
 func (e *Engine) compactionPacer(s *store.Store, when store.Compaction) *store.Pacer {
 	pace := e.Options.Pace
 	if pace == 0 || when.Exceeded(e.Stores()) {
 		return nil
 	}
 	return store.NewPacer(pace, e.Options.Stop, func() bool {
-		late := e.wasteRule().Late(age(s.WasteSince(), e.Options.Now()))
+		late := e.wasteRule().late(age(s.WasteSince(), e.Options.Now()))
 		return late || e.Journal.Size() >= 2*e.Journal.Limit() || e.hurries()
 	})
 }

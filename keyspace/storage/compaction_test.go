@@ -28,7 +28,8 @@ func TestNoRestsWhileTheJournalWaits(t *testing.T) {
 	}
 }
 
-// A compaction that begins is under way at every moment: a client that waits for its end does not stop waiting.
+// A compaction that begins is under way at every moment: a client that waits for its end does not stop
+// waiting.
 func TestCompactionIsUnderWay(t *testing.T) {
 	t.Parallel()
 	var state compactionState

@@ -6,11 +6,10 @@ import (
 
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/record"
-	"mayfly/keyspace/scrub"
 	"mayfly/keyspace/store"
 )
 
-// scrubFolder is the data folder as a [scrub.Folder].
+// scrubFolder is the data folder as a [scrubbedFolder].
 type scrubFolder struct{ e *Engine }
 
 func (f scrubFolder) Files() (paths []string, bytes int64) {
@@ -19,13 +18,13 @@ func (f scrubFolder) Files() (paths []string, bytes int64) {
 	if !f.e.Journal.Begun() { // the disk is full, and the manifest may be that of the last run
 		return nil, 0
 	}
-	return f.e.Files.Paths()
+	return f.e.files.paths()
 }
 
-func (f scrubFolder) File(path string) (*scrub.File, error) {
+func (f scrubFolder) File(path string) (*dataFile, error) {
 	f.e.Lock()
 	defer f.e.Unlock()
-	file := f.e.Files.File(path)
+	file := f.e.files.file(path)
 	if file == nil {
 		return nil, nil
 	}
@@ -33,18 +32,18 @@ func (f scrubFolder) File(path string) (*scrub.File, error) {
 }
 
 // Repair writes a file anew. A journal is not: a checkpoint brings its changes to the stores and removes it.
-func (f scrubFolder) Repair(damaged *scrub.File) error {
+func (f scrubFolder) Repair(damaged *dataFile) error {
 	e := f.e
 	e.Lock()
 	defer e.Unlock()
-	now := e.Files.File(damaged.Path)
+	now := e.files.file(damaged.Path)
 	switch {
 	case e.dropped:
 		return errDropped
 	case now == nil || now.Mark != damaged.Mark: // it has been replaced since
 		return nil
 	case damaged.Text != "":
-		return e.Files.RewriteText(damaged.Path)
+		return e.files.rewriteText(damaged.Path)
 	case damaged.Use == aof.Journal:
 		if err := e.memory.Touch(); err != nil { // an empty one would stay the newest
 			return err
@@ -55,14 +54,14 @@ func (f scrubFolder) Repair(damaged *scrub.File) error {
 	return e.RewriteStore(e.Stores()[i], nil)
 }
 
-// RewriteStore writes a store anew from memory, without waste and whatever has become of the old file. The engine must be
-// locked.
+// RewriteStore writes a store anew from memory, without waste and whatever has become of the old file. The
+// engine must be locked.
 //
-// The new file has the present state of the items that are marked as stored. Later changes are in the journal, which
-// is forced to disk before the file takes the place of the old one. Others are not written: a delete of theirs would
-// not reach the store.
+// The new file has the present state of the items that are marked as stored. Later changes are in the
+// journal, which is forced to disk before the file takes the place of the old one. Others are not written: a
+// delete of theirs would not reach the store.
 func (e *Engine) RewriteStore(s *store.Store, pacer *store.Pacer) error {
-	err := s.Rewrite(max(s.LSN(), uint64(e.checkpoint.lsn)), e.Files.Announce(s), func(set func(aof.Op)) error {
+	err := s.Rewrite(max(s.LSN(), uint64(e.checkpoint.lsn)), e.files.announce(s), func(set func(aof.Op)) error {
 		paced := func(o aof.Op) {
 			set(o)
 			pacer.Wrote(aof.SetSize(len(o.Key), len(o.Rec)+len(o.Body)))
@@ -75,10 +74,11 @@ func (e *Engine) RewriteStore(s *store.Store, pacer *store.Pacer) error {
 		return errors.Join(e.Journal.CommitAll(), e.Journal.Sync())
 	})
 	e.noteBroken()
-	return errors.Join(err, e.Files.Settle(s))
+	return errors.Join(err, e.files.settle(s))
 }
 
-// eachRecord visits the records of the catalogue, and counts them as those in its store. The engine must be locked.
+// eachRecord visits the records of the catalogue, and counts them as those in its store. The engine must be
+// locked.
 func (e *Engine) eachRecord(visit func(aof.Op)) {
 	f := &e.checkpoint
 	records := e.memory.Records()

@@ -8,15 +8,10 @@ import (
 	"mayfly/expiry"
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/datadir"
-	"mayfly/keyspace/figures"
-	"mayfly/keyspace/fileset"
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/lease"
-	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/replica"
-	"mayfly/keyspace/reserve"
-	"mayfly/keyspace/scrub"
 	"mayfly/keyspace/store"
 	"mayfly/vfs"
 
@@ -54,8 +49,8 @@ type Partition struct {
 	Shard *memtable.Shard
 }
 
-// Memory is what the engine reads of the keyspace in memory besides its partitions. The methods lock what they need. The
-// engine holds no lock of a partition.
+// Memory is what the engine reads of the keyspace in memory besides its partitions. The methods lock what
+// they need. The engine holds no lock of a partition.
 type Memory interface {
 	// Clock returns the record of the clock at the end of its lease.
 	Clock() lease.Record
@@ -63,16 +58,16 @@ type Memory interface {
 	// Touch appends a record to the journal that changes nothing.
 	Touch() error
 
-	// Changes returns the changes of the catalogue since the last call, as of one moment or later, with the clock, and
-	// the tables of containers that were dropped since.
+	// Changes returns the changes of the catalogue since the last call, as of one moment or later, with the
+	// clock, and the tables of containers that were dropped since.
 	Changes() ([]aof.Op, []Dropped)
 
-	// Records returns all records of the catalogue, with the clock; deletes of containers that were dropped meanwhile
-	// are among them.
+	// Records returns all records of the catalogue, with the clock; deletes of containers that were dropped
+	// meanwhile are among them.
 	Records() []aof.Op
 
-	// Purgeable returns the limits of the items that are gone for good, by the number of their container, each as of a
-	// moment during the call.
+	// Purgeable returns the limits of the items that are gone for good, by the number of their container,
+	// each as of a moment during the call.
 	Purgeable() map[uint32]expiry.Limits
 }
 
@@ -86,12 +81,12 @@ type Dropped struct {
 type Engine struct {
 	Options Options
 	Journal *journal.Journal // from Begin on
-	Disk    *reserve.Guard
-	Scrub   *scrub.Scrubber
-	Files   *fileset.Set // from Begin on; Lock protects it
+	Disk    *DiskGuard
+	Scrub   *Scrubber
+	files   *fileSet // from Begin on; Lock protects it
 
 	folder     *datadir.Dir
-	manifest   *manifest.Manifest // of the last run, until Begin
+	manifest   *datadir.Manifest  // of the last run, until Begin
 	finished   []journal.FileInfo // journals of former runs, until Begin
 	lastLSN    journal.LSN        // of those
 	memory     Memory
@@ -111,8 +106,8 @@ type Engine struct {
 	waste      wasteState
 }
 
-// Lock waits for the checkpoint or the compaction that runs, and keeps others from beginning: the files do not change but
-// for the journal.
+// Lock waits for the checkpoint or the compaction that runs, and keeps others from beginning: the files do
+// not change but for the journal.
 func (e *Engine) Lock() { e.mu.Lock() }
 
 // Unlock ends Lock.
@@ -135,7 +130,8 @@ func (e *Engine) Err() error {
 	return e.Journal.Err()
 }
 
-// noteBroken refuses writes until a restart if a store cannot be used any more: the journal would grow without bound.
+// noteBroken refuses writes until a restart if a store cannot be used any more: the journal would grow
+// without bound.
 func (e *Engine) noteBroken() {
 	for _, s := range e.Stores() {
 		if err := s.Broken(); err != nil {
@@ -143,18 +139,6 @@ func (e *Engine) noteBroken() {
 			return
 		}
 	}
-}
-
-// AddStats adds the figures of the files.
-func (e *Engine) AddStats(s *figures.Stats) {
-	s.JournalBytes, s.Commits, s.Fsyncs = e.Journal.Size(), e.Journal.Commits(), e.Journal.Fsyncs()
-	last, percentiles := e.Journal.CommitTimes(50, 99)
-	s.LastCommit, s.MedianCommit, s.SlowCommit = last, percentiles[0], percentiles[1]
-	s.Checkpoints, s.Saving, s.LastSaveError = e.checkpoint.done.Load(), e.checkpoint.asked.Load(), e.checkpoint.failed.Text(e.Options.Dir)
-	s.Compactions, s.Compacting, s.LastCompactErr = e.compaction.done.Load(), e.compaction.underWay(), e.compaction.failed.Text(e.Options.Dir)
-	s.DiskFull, s.ReserveBytes = e.Disk.Full(), e.Disk.Held()
-	s.LiveBytes, s.StoreBytes = store.Sizes(e.Stores())
-	s.OldestWaste = e.oldestWaste()
 }
 
 // Close makes a checkpoint and closes the files and the folder. Nothing may run in the background.
@@ -165,7 +149,7 @@ func (e *Engine) Close() error {
 	if err := errors.Join(e.Save(), e.closeFiles()); err != nil {
 		return errors.Join(err, e.folder.Close())
 	}
-	return errors.Join(e.Files.WriteManifest(true), e.folder.Close())
+	return errors.Join(e.files.writeManifest(true), e.folder.Close())
 }
 
 // Abandon closes the files and the folder without a checkpoint.
@@ -199,9 +183,10 @@ func signal(to chan<- struct{}) {
 // AllowUndo raises the version of the folder to the one in which containers may be set aside, durably.
 func (e *Engine) AllowUndo() error { return e.folder.AllowUndo() }
 
-// AllowReplicas raises the version of the folder to the one in which it may be that of a node of a cluster, durably.
+// AllowReplicas raises the version of the folder to the one in which it may be that of a node of a cluster,
+// durably.
 func (e *Engine) AllowReplicas() error { return e.folder.AllowReplicas() }
 
-// AllowLogs raises the version of the folder to the one in which containers may have logs of deaths, of what clients delete
-// too if deletes is set, durably.
+// AllowLogs raises the version of the folder to the one in which containers may have logs of deaths, of what
+// clients delete too if deletes is set, durably.
 func (e *Engine) AllowLogs(deletes bool) error { return e.folder.AllowLogs(deletes) }

@@ -12,7 +12,6 @@ import (
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/store"
-	"mayfly/keyspace/waste"
 )
 
 // wasteState is what is known of the age of waste on disk.
@@ -21,24 +20,25 @@ type wasteState struct {
 	journal atomic.Int64 // ms; since when the journal holds changes, 0 if it holds none
 
 	// What a start finds.
-	moments     waste.Moments // what the catalogue says
-	inCatalogue bool          // its store has waste
-	inItems     []bool        // the partition's store has deletes
-	inJournal   bool          // a journal has text
-	clock       int64         // ms; the clock of the catalogue's store, then the first one in a journal
-	replayed    bool          // clock is of a journal
+	moments     wasteMoments // what the catalogue says
+	inCatalogue bool         // its store has waste
+	inItems     []bool       // the partition's store has deletes
+	inJournal   bool         // a journal has text
+	clock       int64        // ms; the clock of the catalogue's store, then the first one in a journal
+	replayed    bool         // clock is of a journal
 
 	// Run owns these.
 	overdue bool  // that waste is overdue was logged
 	aside   int64 // ms; the last look at what is kept aside
 }
 
-// SetEraseWithin sets erase-within: what is gone is in no file of the data folder after this time. 0 promises nothing.
+// SetEraseWithin sets erase-within: what is gone is in no file of the data folder after this time. 0 promises
+// nothing.
 func (e *Engine) SetEraseWithin(d time.Duration) { e.waste.within.Store(int64(d)) }
 
 // wasteRule returns how long waste may stay in files.
-func (e *Engine) wasteRule() waste.Rule {
-	return waste.Rule{Within: time.Duration(e.waste.within.Load()), Never: e.compaction.when.Load().Percentage == 0}
+func (e *Engine) wasteRule() wasteRule {
+	return wasteRule{within: time.Duration(e.waste.within.Load()), never: e.compaction.when.Load().Percentage == 0}
 }
 
 // age returns the age of what became known at a time in ms, 0 if there is nothing.
@@ -59,10 +59,11 @@ func (e *Engine) oldestWaste() (oldest time.Duration) {
 	return oldest
 }
 
-// oldWaste returns the one of some stores that has the oldest waste, if that is old enough for a compaction, else nil.
+// oldWaste returns the one of some stores that has the oldest waste, if that is old enough for a compaction,
+// else nil.
 func (e *Engine) oldWaste(some []*store.Store) *store.Store {
 	_, bytes := store.Sizes(e.Stores())
-	age, ok := e.wasteRule().Age(bytes)
+	age, ok := e.wasteRule().age(bytes)
 	if !ok {
 		return nil
 	}
@@ -72,8 +73,8 @@ func (e *Engine) oldWaste(some []*store.Store) *store.Store {
 // asideInterval is the time in ms between two looks at what is kept aside.
 const asideInterval = 60_000
 
-// watchWaste notes since when the journal holds changes, removes what was kept aside long enough, and logs when waste is
-// older than erase-within allows. Run calls it each second.
+// watchWaste notes since when the journal holds changes, removes what was kept aside long enough, and logs
+// when waste is older than erase-within allows. Run calls it each second.
 func (e *Engine) watchWaste() {
 	w, rule, now := &e.waste, e.wasteRule(), e.Options.Now()
 	if !e.Journal.Idle() {
@@ -82,18 +83,18 @@ func (e *Engine) watchWaste() {
 	if now-w.aside >= asideInterval {
 		w.aside = now
 		repairs := int64(0) // files of a repair stay: an operator is to read them
-		if rule.Within > 0 {
-			repairs = now - rule.Within.Milliseconds()
+		if rule.within > 0 {
+			repairs = now - rule.within.Milliseconds()
 		}
-		if err := datadir.RemoveAside(e.Options.FS, e.Options.Dir, now-rule.EndAge().Milliseconds(), repairs, e.Options.Log); err != nil {
+		if err := datadir.RemoveAside(e.Options.FS, e.Options.Dir, now-rule.endAge().Milliseconds(), repairs, e.Options.Log); err != nil {
 			e.Options.Log.Error().Err(err).Msg("cannot remove files that were kept aside")
 		}
 	}
-	err := rule.Overdue(e.oldestWaste())
+	err := rule.overdue(e.oldestWaste())
 	switch {
 	case err != nil && !w.overdue:
 		e.Options.Log.Error().Err(err).AnErr("write", e.Err()).AnErr("disk", e.Disk.Err()).
-			AnErr("checkpoint", e.checkpoint.failed.Get()).AnErr("compaction", e.compaction.failed.Get()).
+			AnErr("checkpoint", e.checkpoint.failed.get()).AnErr("compaction", e.compaction.failed.get()).
 			Msg("overwritten and deleted data is not erased in time; it will be tried again")
 	case err == nil && w.overdue:
 		e.Options.Log.Info().Msg("overwritten and deleted data is erased in time again")
@@ -118,8 +119,8 @@ func (w *wasteState) noteJournal(j *journal.Journal, began int64) {
 	w.journal.Store(began)
 }
 
-// captureWaste notes which stores get waste by what is captured, at a time in ms, and captures the moments for the
-// catalogue if they have changed. records are those captured of the catalogue. The lock must be held.
+// captureWaste notes which stores get waste by what is captured, at a time in ms, and captures the moments
+// for the catalogue if they have changed. records are those captured of the catalogue. The lock must be held.
 func (e *Engine) captureWaste(records []aof.Op, now int64) {
 	f := &e.checkpoint
 	if f.waste == nil {
@@ -138,7 +139,7 @@ func (e *Engine) captureWaste(records []aof.Op, now int64) {
 			f.catalogueWaste = now
 		}
 	}
-	moments := make(waste.Moments)
+	moments := make(wasteMoments)
 	add := func(s *store.Store, captured int64) {
 		since := s.WasteSince()
 		if since == 0 {
@@ -159,8 +160,8 @@ func (e *Engine) captureWaste(records []aof.Op, now int64) {
 }
 
 // wasteOp returns the record of the moments.
-func wasteOp(moments waste.Moments, now int64) aof.Op {
-	return aof.Op{Key: record.WasteKey, Rec: string(moments.Append(nil, now))}
+func wasteOp(moments wasteMoments, now int64) aof.Op {
+	return aof.Op{Key: record.WasteKey, Rec: string(moments.append(nil, now))}
 }
 
 // noteWaste notes the waste that a store has got with what was captured.
@@ -175,13 +176,14 @@ func noteWaste(s *store.Store, captured *int64) {
 func (w *wasteState) load(rec string) error {
 	it, _, err := record.Decode(record.WasteKey, rec)
 	if err == nil {
-		w.moments, err = waste.Read(it.Body)
+		w.moments, err = readWaste(it.Body)
 	}
 	return err
 }
 
-// noteClock notes a record of the catalogue if it is of the clock: that of the store, then the first one of the journals.
-// While something is written, so is the clock, once a second. So the oldest change of the journals is about as old.
+// noteClock notes a record of the catalogue if it is of the clock: that of the store, then the first one of
+// the journals. While something is written, so is the clock, once a second. So the oldest change of the
+// journals is about as old.
 func (w *wasteState) noteClock(o aof.Op, journaled bool) {
 	if o.Key != record.ClockKey || w.replayed {
 		return
@@ -191,8 +193,9 @@ func (w *wasteState) noteClock(o aof.Op, journaled bool) {
 	}
 }
 
-// noteLoadedWaste notes since when the stores and the journals have waste, as a start finds them. What the catalogue says of a store that
-// has none is out of date. If it does not say it of one that has some, that counts from now.
+// noteLoadedWaste notes since when the stores and the journals have waste, as a start finds them. What the
+// catalogue says of a store that has none is out of date. If it does not say it of one that has some, that
+// counts from now.
 func (e *Engine) noteLoadedWaste() {
 	w, now := &e.waste, e.Options.Now()
 	note := func(s *store.Store, some bool) {

@@ -21,8 +21,9 @@ func (e *Engine) saveMakingRoom() error {
 	})
 }
 
-// applyInLittleRoom applies the captured changes of a partition to its store on a full disk. The engine must be locked, and
-// no store may be in use. The journals have the changes, so a compaction may come before they are applied.
+// applyInLittleRoom applies the captured changes of a partition to its store on a full disk. The engine must
+// be locked, and no store may be in use. The journals have the changes, so a compaction may come before they
+// are applied.
 func (e *Engine) applyInLittleRoom(i int) (err error) {
 	f, s, p := &e.checkpoint, e.items[i], e.partitions[i]
 	p.Lock.Lock()
@@ -35,9 +36,9 @@ func (e *Engine) applyInLittleRoom(i int) (err error) {
 // blockSize bounds the bytes of disk that a write to the end of a file takes besides its own.
 const blockSize = 4 << 10
 
-// fits returns an error if the disk is full and what is captured does not fit into the room that is left, with what
-// compactions give back. A checkpoint that fails halfway would take the room of commands that free space, and free none.
-// The engine must be locked.
+// fits returns an error if the disk is full and what is captured does not fit into the room that is left,
+// with what compactions give back. A checkpoint that fails halfway would take the room of commands that free
+// space, and free none. The engine must be locked.
 func (e *Engine) fits() error {
 	if !e.Disk.Full() {
 		return nil

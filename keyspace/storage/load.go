@@ -11,12 +11,9 @@ import (
 
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/datadir"
-	"mayfly/keyspace/fileset"
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
-	"mayfly/keyspace/reserve"
-	"mayfly/keyspace/scrub"
 	"mayfly/keyspace/store"
 )
 
@@ -25,8 +22,8 @@ type Loader interface {
 	// Catalogue applies a record of the catalogue, or its delete, of the store or of a journal.
 	Catalogue(key, rec string, deleted, journaled bool) error
 
-	// Table returns the table of a container in a partition, and makes it if need be. log says that the items to come are
-	// of a log of deaths. Calls for different partitions are concurrent.
+	// Table returns the table of a container in a partition, and makes it if need be. log says that the items
+	// to come are of a log of deaths. Calls for different partitions are concurrent.
 	Table(partition int, container uint32, log bool) *memtable.Table
 }
 
@@ -34,7 +31,7 @@ type Loader interface {
 func Open(opt Options) (_ *Engine, err error) {
 	opt.Piece, opt.Between, opt.Pace, opt.Least = 256, runtime.Gosched, store.DefaultPace, journal.MinLimit
 	e := &Engine{Options: opt, wake: make(chan struct{}, 1), full: make(chan struct{}, 1)}
-	e.Scrub = scrub.New(scrub.Options{Folder: scrubFolder{e}, Log: opt.Log, Now: opt.Now, Stop: opt.Stop})
+	e.Scrub = newScrubber(scrubOptions{folder: scrubFolder{e}, log: opt.Log, now: opt.Now, stop: opt.Stop})
 	e.SetCompaction(store.DefaultCompaction)
 	if e.folder, err = datadir.Open(opt.FS, opt.Dir, opt.Partitions, opt.Log); err != nil {
 		return nil, err
@@ -46,18 +43,18 @@ func Open(opt Options) (_ *Engine, err error) {
 	}()
 	e.seed, e.seedKept = e.folder.ReadSeed()
 	e.items = make([]*store.Store, e.folder.Partitions)
-	if e.Disk, err = reserve.NewGuard(opt.FS, opt.Dir, opt.Reserve, opt.Log, e.Wake); err != nil {
+	if e.Disk, err = newDiskGuard(opt.FS, opt.Dir, opt.Reserve, opt.Log, e.Wake); err != nil {
 		return nil, err
 	}
-	e.manifest, err = fileset.ReadManifest(opt.FS, opt.Dir)
+	e.manifest, err = readManifest(opt.FS, opt.Dir)
 	return e, err
 }
 
 // Load loads the state of the files:
 //
 //  1. the catalogue's store and the partitions' stores. The last checkpoint may have been interrupted;
-//  2. the journals in order. Every change is the whole state of an item, so those that the stores already have do no
-//     harm;
+//  2. the journals in order. Every change is the whole state of an item, so those that the stores already
+//     have do no harm;
 //  3. items that then belong to no container were dropped. The loader has them deleted.
 //
 // It returns the latest write of each partition.
@@ -93,13 +90,13 @@ func (e *Engine) Begin() (err error) {
 	e.Journal, err = journal.Open(journal.Options{
 		FS: e.Options.FS, Preallocate: e.Options.Preallocate, Dir: e.Options.Dir, Finished: e.finished, First: e.lastLSN + 1, Policy: e.Options.Policy, Log: e.Options.Log,
 		Full: func() { signal(e.full) }, Room: e.Disk, Replication: e.replication(),
-		Around: func(makeFile func() error) error { return e.Files.Begin(m, makeFile) },
+		Around: func(makeFile func() error) error { return e.files.begin(m, makeFile) },
 	})
 	if err != nil {
 		return err
 	}
 	e.manifest, e.finished = nil, nil
-	e.Files = &fileset.Set{Folder: e.folder, Stores: e.Stores(), Journal: e.Journal}
+	e.files = &fileSet{folder: e.folder, stores: e.Stores(), journal: e.Journal}
 	if err := e.Disk.Begin(e.Journal); err != nil {
 		return err
 	}

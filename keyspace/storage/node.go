@@ -32,15 +32,16 @@ func (e *Engine) replication() *journal.Replication {
 	}
 }
 
-// AppendReplicated has a batch of the log join the local journal. It comes while the partitions that the batch changes are
-// locked, so a checkpoint finds the batch in the journal if it finds a change of it in memory.
+// AppendReplicated has a batch of the log join the local journal. It comes while the partitions that the
+// batch changes are locked, so a checkpoint finds the batch in the journal if it finds a change of it in
+// memory.
 func (e *Engine) AppendReplicated(batch string, t replica.Tail) (journal.LSN, error) {
 	t.Next = e.Options.Next()
 	return e.Journal.AppendReplicated(replica.Text(batch), t)
 }
 
-// WaitUntil is Wait, CommitNow if now is set. In a cluster it fails with [replica.ErrNoMajority] at a time, as clock.Monotonic
-// says; 0: after 3 s for the commit, and 3 s to confirm that the node leads.
+// WaitUntil is Wait, CommitNow if now is set. In a cluster it fails with [replica.ErrNoMajority] at a time,
+// as clock.Monotonic says; 0: after 3 s for the commit, and 3 s to confirm that the node leads.
 func (s Service) WaitUntil(lsn journal.LSN, until time.Duration, now bool) error {
 	err := s.waitCommitted(lsn, until, now)
 	if err == nil && s.role != nil && lsn != 0 {
@@ -49,9 +50,9 @@ func (s Service) WaitUntil(lsn journal.LSN, until time.Duration, now bool) error
 	return err
 }
 
-// WaitWritten is WaitUntil for a transaction that has changed something. That the log has its changes proves that the node led
-// then: no other one has led in between, and what the transaction has read is what the log says. So it succeeds also if another
-// node leads by now.
+// WaitWritten is WaitUntil for a transaction that has changed something. That the log has its changes proves
+// that the node led then: no other one has led in between, and what the transaction has read is what the log
+// says. So it succeeds also if another node leads by now.
 func (s Service) WaitWritten(lsn journal.LSN, until time.Duration) error {
 	return s.waitCommitted(lsn, until, false)
 }
@@ -76,8 +77,8 @@ func (s Service) waitCommitted(lsn journal.LSN, until time.Duration, now bool) e
 	return nil
 }
 
-// Settle is Wait without the confirmation that the node leads. If the log has the batch meanwhile, it does not fail because
-// of an attempt that was too early.
+// Settle is Wait without the confirmation that the node leads. If the log has the batch meanwhile, it does
+// not fail because of an attempt that was too early.
 func (s Service) Settle(lsn journal.LSN) error {
 	err := s.engine.Journal.Wait(lsn)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 
 var errDropped = errors.New("the data folder is not in use any more")
 
-// Drop closes the files and the folder as they are: nothing is committed, and no checkpoint is made. Others may use the engine
-// meanwhile and afterwards: what they ask for fails. Nothing may run in the background.
+// Drop closes the files and the folder as they are: nothing is committed, and no checkpoint is made. Others
+// may use the engine meanwhile and afterwards: what they ask for fails. Nothing may run in the background.
 func (e *Engine) Drop() error {
 	e.Journal.Refuse() // so that a checkpoint under way ends
 	e.Lock()
@@ -27,7 +27,8 @@ func (e *Engine) Drop() error {
 	return errors.Join(append(errs, e.Disk.Close(), e.folder.Close())...)
 }
 
-// ReadTail returns the place in a cluster's log of a folder that is not in use: zero if it has none. It writes nothing.
+// ReadTail returns the place in a cluster's log of a folder that is not in use: zero if it has none. It
+// writes nothing.
 func ReadTail(fsys vfs.FS, dir string) (tail replica.Tail, err error) {
 	visit := func(o aof.Op) error {
 		_, err := tail.Read(o.Key, o.Rec, o.Del)

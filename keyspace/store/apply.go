@@ -5,12 +5,12 @@ import (
 	"sync"
 )
 
-// syncsAtOnce is the number of stores that are forced to disk in parallel while others are written: file systems
-// commit several together.
+// syncsAtOnce is the number of stores that are forced to disk in parallel while others are written: file
+// systems commit several together.
 const syncsAtOnce = 4
 
-// ApplyAndSync calls apply and then sync for the stores 0 to n-1. It applies to one while others are synced in goroutines.
-// It returns the first error, after it has tried all stores.
+// ApplyAndSync calls apply and then sync for the stores 0 to n-1. It applies to one while others are synced
+// in goroutines. It returns the first error, after it has tried all stores.
 func ApplyAndSync(n int, apply, force func(i int) error) error {
 	errs := make([]error, n)
 	places := make(chan struct{}, syncsAtOnce)

@@ -16,13 +16,13 @@ var DefaultCompaction = Compaction{Percentage: 100, MinSize: 64 << 20}
 // CompactionWhenFull is the configuration while the disk is full: all compactions that help.
 var CompactionWhenFull = Compaction{Percentage: 10, MinSize: 256 << 10}
 
-// Next returns the candidate to compact now, nil for none: the one with the largest share of waste. With all, every
-// store with waste qualifies. more, which may be nil, is how many bytes are about to be appended to a store, whose live size
-// counts them already.
+// Next returns the candidate to compact now, nil for none: the one with the largest share of waste. With all,
+// every store with waste qualifies. more, which may be nil, is how many bytes are about to be appended to a
+// store, whose live size counts them already.
 //
-// A single store may have waste up to the percentage, all together half of that. Otherwise stores whose waste grows
-// alike would all reach their largest size at the same time. This way they are compacted in turn, at the same cost:
-// when one reaches the percentage, the others are spread evenly below it.
+// A single store may have waste up to the percentage, all together half of that. Otherwise stores whose waste
+// grows alike would all reach their largest size at the same time. This way they are compacted in turn, at
+// the same cost: when one reaches the percentage, the others are spread evenly below it.
 func (when Compaction) Next(stores, candidates []*Store, all bool, more func(*Store) int64) *Store {
 	if more == nil {
 		more = func(*Store) int64 { return 0 }

@@ -14,14 +14,15 @@ import (
 type CopyOptions struct {
 	// Scan visits the file and verifies it. Copy calls it twice.
 	Scan func(v aof.Visitor) error
-	// Gone reports whether the last record of a key need not be copied. Its arguments are valid during the call. It may
-	// be nil.
+	// Gone reports whether the last record of a key need not be copied. Its arguments are valid during the
+	// call. It may be nil.
 	Gone  func(key, rec []byte) bool
 	Pacer *Pacer
 }
 
-// Copy makes a file of the live items of a store's file, sealed as a whole behind a first seal, and on disk: the last set
-// of each key that no delete follows. It returns the mark and the end of the new file. After an error the new file may be there in part.
+// Copy makes a file of the live items of a store's file, sealed as a whole behind a first seal, and on disk:
+// the last set of each key that no delete follows. It returns the mark and the end of the new file. After an
+// error the new file may be there in part.
 func Copy(fsys vfs.FS, to string, opt CopyOptions) (mark uint32, end int64, err error) {
 	last := lastSets{pacer: opt.Pacer, seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, at: make(map[hashedKey]int64)}
 	if err := opt.Scan(&last); err != nil {

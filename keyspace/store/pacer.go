@@ -2,9 +2,9 @@ package store
 
 import "time"
 
-// Compactions and backups can wait, requests cannot. At full speed they occupy a processor for milliseconds at a
-// time, and requests on a small machine wait for it. So they work in short steps, each followed by a rest that is
-// several times as long.
+// Compactions and backups can wait, requests cannot. At full speed they occupy a processor for milliseconds
+// at a time, and requests on a small machine wait for it. So they work in short steps, each followed by a
+// rest that is several times as long.
 
 const (
 	// DefaultPace is the most bytes a second that a compaction or a backup writes, rests included.
@@ -23,8 +23,8 @@ type Pacer struct {
 	over  bool            // the rests have ended
 }
 
-// NewPacer returns a pacer for this many bytes a second. Its rests end for good when stop is closed or hurry, which
-// may be nil, returns true.
+// NewPacer returns a pacer for this many bytes a second. Its rests end for good when stop is closed or hurry,
+// which may be nil, returns true.
 func NewPacer(pace int64, stop <-chan struct{}, hurry func() bool) *Pacer {
 	return &Pacer{pace: pace, stop: stop, hurry: hurry}
 }

@@ -17,14 +17,17 @@ const TempSuffix = ".tmp"
 
 // Rewrite replaces the file. A crash at any point leaves either the old file or the new one:
 //
-//  1. fill calls set for each item of the new file, which has a temporary name. Then it must bring the journal to disk.
+//  1. fill calls set for each item of the new file, which has a temporary name. Then it must bring the
+//     journal to disk.
 //  2. Seal the new file as a whole and force it to disk.
 //  3. Rename it to the name of the store, durably.
 //
-// lsn is that of the new file: all changes up to it are in there. The old file is not read, so it may be damaged. If announce is not nil, it is called before the rename with the mark and
-// the size of the new file. Its error keeps the old file.
+// lsn is that of the new file: all changes up to it are in there. The old file is not read, so it may be
+// damaged. If announce is not nil, it is called before the rename with the mark and the size of the new file.
+// Its error keeps the old file.
 //
-// A failure before the rename leaves the file as it was. One after it breaks the store: either file may be on disk.
+// A failure before the rename leaves the file as it was. One after it breaks the store: either file may be on
+// disk.
 func (s *Store) Rewrite(lsn uint64, announce func(mark uint32, end int64) error, fill func(set func(aof.Op)) error) error {
 	if s.broken != nil {
 		return s.broken
@@ -139,8 +142,8 @@ func (w *checksumWriter) finish(lsn uint64) (last aof.Seal, err error) {
 	return last, w.f.Sync()
 }
 
-// spare is the room in bytes that a compaction leaves at least for other writes. One that gives back much more than it
-// takes leaves almost none: it ends a shortage.
+// spare is the room in bytes that a compaction leaves at least for other writes. One that gives back much
+// more than it takes leaves almost none: it ends a shortage.
 func (s *Store) spare() int64 {
 	if s.Live() < s.Size()/8 {
 		return 4 << 10

@@ -128,7 +128,8 @@ func TestCompactAnEmptyStore(t *testing.T) {
 	}
 }
 
-// TestCompactSurvivesACrashAnywhere opens what a power cut leaves at every fsync of a compaction, and after it.
+// TestCompactSurvivesACrashAnywhere opens what a power cut leaves at every fsync of a compaction, and after
+// it.
 func TestCompactSurvivesACrashAnywhere(t *testing.T) {
 	t.Parallel()
 	disk := vfstest.NewMemory()

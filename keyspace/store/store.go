@@ -42,8 +42,8 @@ const (
 // buffers are shared by all stores: there may be hundreds, mostly written one at a time.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// Create makes the file of an empty store: a seal that covers nothing. It distinguishes a new file from one that
-// has lost its content. It returns the mark of the file.
+// Create makes the file of an empty store: a seal that covers nothing. It distinguishes a new file from one
+// that has lost its content. It returns the mark of the file.
 func Create(fsys vfs.FS, path string) (mark uint32, err error) {
 	mark = aof.NewMark()
 	return mark, vfs.WriteFile(fsys, path, aof.FirstSeal(mark).Append(nil))
@@ -54,8 +54,8 @@ type Options struct {
 	Log zerolog.Logger
 	Now int64 // ms; in the name of an end that is cut off
 
-	// Check is called when the file has been read up to its last seal, which has this mark and ends at end. It returns
-	// how many bytes are known to be on disk, up to the end of a seal. If it is nil, none are.
+	// Check is called when the file has been read up to its last seal, which has this mark and ends at end.
+	// It returns how many bytes are known to be on disk, up to the end of a seal. If it is nil, none are.
 	Check func(mark uint32, end int64) (onDisk int64, err error)
 	// Visit receives each confirmed change in order; its strings are valid during the call. It may be nil.
 	Visit func(aof.Op) error
@@ -105,8 +105,8 @@ func Open(fsys vfs.FS, path string, opt Options) (_ *Store, err error) {
 	return s, nil
 }
 
-// Apply appends changes in order. After an error none of the changes since the last Sync is in the file, so that
-// retries do not fill a disk. The caller applies all of them again.
+// Apply appends changes in order. After an error none of the changes since the last Sync is in the file, so
+// that retries do not fill a disk. The caller applies all of them again.
 func (s *Store) Apply(ops []aof.Op) error {
 	err := s.apply(ops)
 	if err != nil && s.broken == nil {
@@ -166,8 +166,8 @@ func (s *Store) append(commands []byte) error {
 	return nil
 }
 
-// Sync forces the applied changes to disk and confirms them with a seal: all changes up to lsn are in the store.
-// The seal is written once its range is on disk, so a readable seal proves that its range was written.
+// Sync forces the applied changes to disk and confirms them with a seal: all changes up to lsn are in the
+// store. The seal is written once its range is on disk, so a readable seal proves that its range was written.
 func (s *Store) Sync(lsn uint64) error {
 	if s.broken != nil {
 		return s.broken

@@ -417,7 +417,8 @@ func TestStoreWhoseLastSealLacksItsLastSector(t *testing.T) {
 	}
 }
 
-// Clients may write anything into values: also bytes that look like a seal, in a value that a power cut has torn.
+// Clients may write anything into values: also bytes that look like a seal, in a value that a power cut has
+// torn.
 func TestStoreIsNotFooledByForgedSeals(t *testing.T) {
 	t.Parallel()
 	disk := vfstest.New()
@@ -460,8 +461,8 @@ func checkDamage(t *testing.T, disk vfs.FS, from, to int64) {
 	}
 }
 
-// buntdb skips zeros silently and continues to write at a wrong offset. It allocates as many bytes as a length says,
-// and takes half a file for a torn one. A store refuses such files.
+// buntdb skips zeros silently and continues to write at a wrong offset. It allocates as many bytes as a
+// length says, and takes half a file for a torn one. A store refuses such files.
 func TestStoreRefusesDamageThatBuntdbAccepts(t *testing.T) {
 	t.Parallel()
 	whole, sealed, _ := smallStore(t)
@@ -566,8 +567,8 @@ func TestInterruptedCompactionIsUndone(t *testing.T) {
 	}
 }
 
-// A large store that is cut anywhere behind its last seal has all confirmed items. One that is cut before it, which no
-// crash does, has those of an earlier seal, or is refused.
+// A large store that is cut anywhere behind its last seal has all confirmed items. One that is cut before it,
+// which no crash does, has those of an earlier seal, or is refused.
 func TestLargeStoreCutAnywhere(t *testing.T) {
 	t.Parallel()
 	disk := vfstest.New()
@@ -619,8 +620,8 @@ func TestLargeStoreCutAnywhere(t *testing.T) {
 	})
 }
 
-// scan reads the whole file. Confirmed changes must be in it: a start would cut off an end that looks as if it had
-// never been written, but this process has confirmed it.
+// scan reads the whole file. Confirmed changes must be in it: a start would cut off an end that looks as if
+// it had never been written, but this process has confirmed it.
 func (s *Store) scan(v aof.Visitor) error {
 	_, end, err := aof.Scan(s.file, s.Path(), s.bytes.Load(), aof.Store, v)
 	if err == nil && end != s.sealed {

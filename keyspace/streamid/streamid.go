@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// ID is the id of an entry: a time in ms and a number among the entries of that time. The zero value precedes all
-// entries.
+// ID is the id of an entry: a time in ms and a number among the entries of that time. The zero value precedes
+// all entries.
 type ID struct {
 	Ms, Seq uint64
 }
@@ -75,8 +75,8 @@ func Parse(s string, seq uint64) (id ID, ok bool) {
 	return id, ok
 }
 
-// parse reads a number as string2ull of Redis does: a plain number, or else what strtoull(3) reads, which allows leading
-// spaces, a sign and leading zeros.
+// parse reads a number as string2ull of Redis does: a plain number, or else what strtoull(3) reads, which
+// allows leading spaces, a sign and leading zeros.
 func parse(s string) (n uint64, ok bool) {
 	if ll, err := strconv.ParseInt(s, 10, 64); err == nil && strconv.FormatInt(ll, 10) == s {
 		return uint64(ll), ll >= 0

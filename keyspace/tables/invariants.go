@@ -9,8 +9,8 @@ import (
 	"mayfly/keyspace/record"
 )
 
-// Check verifies the invariants of a table at the present time in ms, but for those of package memtable. All partitions are
-// locked.
+// Check verifies the invariants of a table at the present time in ms, but for those of package memtable. All
+// partitions are locked.
 func (t *Table[C]) Check(now int64) (err error) {
 	number := t.set.host.Number(t.C)
 	switch {

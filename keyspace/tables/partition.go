@@ -11,9 +11,9 @@ import (
 
 // Partition has a share of all containers' items: those with ids of its slots.
 //
-// Locks: Mu protects everything below it, and every table and entry of the partition. The catalogue of containers
-// is read while any partition's Mu is held and changed while all are. Partitions are locked in ascending order of
-// number.
+// Locks: Mu protects everything below it, and every table and entry of the partition. The catalogue of
+// containers is read while any partition's Mu is held and changed while all are. Partitions are locked in
+// ascending order of number.
 type Partition[C comparable] struct {
 	Number int
 
@@ -32,9 +32,10 @@ func NewPartition[C comparable](number int) *Partition[C] {
 	return p
 }
 
-// VersionLeap is the distance between the versions of two epochs. Each partition counts versions, with its number in
-// the low byte. So they are unique without a shared counter. Every start begins a new epoch, which is on disk before
-// anything is written. So no version is used again, even if a power cut took it back after a client had seen it.
+// VersionLeap is the distance between the versions of two epochs. Each partition counts versions, with its
+// number in the low byte. So they are unique without a shared counter. Every start begins a new epoch, which
+// is on disk before anything is written. So no version is used again, even if a power cut took it back after
+// a client had seen it.
 const VersionLeap = 1 << 40
 
 // NextVersion returns a new version. Mu must be held.
@@ -46,16 +47,16 @@ func (p *Partition[C]) NextVersion() uint64 {
 // Begin begins an epoch of versions. Mu must be held.
 func (p *Partition[C]) Begin(epoch uint64) { p.Version = epoch*VersionLeap + uint64(p.Number) }
 
-// Clean does one step of cleaning if a table needs it. No transaction may have changes in the partition that it can roll
-// back.
+// Clean does one step of cleaning if a table needs it. No transaction may have changes in the partition that
+// it can roll back.
 func (p *Partition[C]) Clean() {
 	if p.Shard.Unclean() {
 		p.cleanStep()
 	}
 }
 
-// cleanStep does one step of cleaning. A failure inside leaves items that nothing finds, and the partition may stay
-// locked: the process ends.
+// cleanStep does one step of cleaning. A failure inside leaves items that nothing finds, and the partition
+// may stay locked: the process ends.
 func (p *Partition[C]) cleanStep() {
 	defer locks.EndProcessOnPanic()
 	p.Shard.Clean()

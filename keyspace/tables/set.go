@@ -5,7 +5,7 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/keyspace/deathlog"
-	"mayfly/keyspace/indexing"
+	"mayfly/keyspace/index"
 	"mayfly/keyspace/rotation"
 )
 
@@ -23,12 +23,12 @@ type Host[C Container] interface {
 	// Number returns the prefix of a container's keys.
 	Number(c C) uint32
 
-	// Entries counts the entries of the log that a container is; nil: it is none, or has no owner yet. log says that its
-	// items are entries.
+	// Entries counts the entries of the log that a container is; nil: it is none, or has no owner yet. log
+	// says that its items are entries.
 	Entries(c C) (count *atomic.Int64, log bool)
 
 	// Indexes returns the indexes of a container, nil for none.
-	Indexes(c C) *indexing.Set
+	Indexes(c C) *index.Set
 
 	// Retention returns the policies of a container that may rule again.
 	Retention(c C) expiry.Retention
@@ -49,8 +49,8 @@ type Host[C Container] interface {
 	Left()
 }
 
-// Set is the attached tables of a keyspace. The purge and eviction take some of them at a time, and skip empty containers.
-// Safe for concurrent use after Init.
+// Set is the attached tables of a keyspace. The purge and eviction take some of them at a time, and skip
+// empty containers. Safe for concurrent use after Init.
 type Set[C Container] struct {
 	rotation.List[*Table[C]]
 	host       Host[C]
@@ -63,7 +63,8 @@ func (s *Set[C]) Init(host Host[C], purge *expiry.Purge, partitions int) {
 	s.host, s.purge, s.partitions = host, purge, partitions
 }
 
-// Open makes the table of a container in a partition that has none yet. The lock of the partition must be held.
+// Open makes the table of a container in a partition that has none yet. The lock of the partition must be
+// held.
 func (s *Set[C]) Open(c C, p *Partition[C]) *Table[C] {
 	t := &Table[C]{set: s, P: p, C: c}
 	if _, log := s.host.Entries(c); log {
@@ -81,7 +82,8 @@ func (s *Set[C]) Open(c C, p *Partition[C]) *Table[C] {
 	return t
 }
 
-// OpenPart makes the part of a log over the table, if it is of one that has an owner. The lock of the partition must be held.
+// OpenPart makes the part of a log over the table, if it is of one that has an owner. The lock of the
+// partition must be held.
 func (t *Table[C]) OpenPart() {
 	if count, _ := t.set.host.Entries(t.C); count != nil {
 		t.Part = deathlog.NewPart(&t.Table, t.P.Number, t.set.partitions, count)

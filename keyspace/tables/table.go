@@ -3,7 +3,7 @@ package tables
 import (
 	"mayfly/expiry"
 	"mayfly/keyspace/deathlog"
-	"mayfly/keyspace/indexing"
+	"mayfly/keyspace/index"
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/locks"
 	"mayfly/keyspace/memtable"
@@ -15,8 +15,8 @@ type Table[C Container] struct {
 	memtable.Table
 	P       *Partition[C]
 	C       C
-	Indexed *indexing.Table // nil without indexes
-	Part    *deathlog.Part  // not nil: the table is of a log
+	Indexed *index.Table   // nil without indexes
+	Part    *deathlog.Part // not nil: the table is of a log
 
 	set   *Set[C]
 	place int // in the rotation of tables
@@ -24,7 +24,8 @@ type Table[C Container] struct {
 	timer *expiry.Timer // nil if the deaths need not be punctual
 }
 
-// List is the tables of a container by partition, nil where there were no items. Each is protected by its partition's lock.
+// List is the tables of a container by partition, nil where there were no items. Each is protected by its
+// partition's lock.
 type List[C Container] []*Table[C]
 
 // Each calls f for the tables that there are, until f returns false.
@@ -77,7 +78,8 @@ func (t *Table[C]) Gone() bool {
 	return t.Detached() || t.set.host.Away(t.C)
 }
 
-// Hide keeps the table of a container that is set aside from the purge, eviction and figures. It stays in its partition.
+// Hide keeps the table of a container that is set aside from the purge, eviction and figures. It stays in its
+// partition.
 func (t *Table[C]) Hide() {
 	t.stopTimer()
 	t.Indexed.Detach()
@@ -96,8 +98,8 @@ func (t *Table[C]) Show() {
 func (t *Table[C]) Sample(n int) expiry.Sample { return t.set.host.Sample(t, n) }
 
 // IndexBy gives the table trees for a set of indexes. Indexes that stay keep theirs.
-func (t *Table[C]) IndexBy(set *indexing.Set) {
-	t.Indexed = indexing.Observe(&t.Table, t.Indexed, set)
+func (t *Table[C]) IndexBy(set *index.Set) {
+	t.Indexed = index.Observe(&t.Table, t.Indexed, set)
 }
 
 // Release releases an entry that was removed from the table.
@@ -127,8 +129,8 @@ type keptFigures struct {
 	at     int64          // ms
 }
 
-// KeptStats returns figures of the dead items that stay in a swept table. They are at most some ms old. To count the
-// dead takes 12 ms a million.
+// KeptStats returns figures of the dead items that stay in a swept table. They are at most some ms old. To
+// count the dead takes 12 ms a million.
 func (t *Table[C]) KeptStats(now, old int64) memtable.Stats {
 	if !t.set.host.Keeps(t.C, now) {
 		return memtable.Stats{}

@@ -7,7 +7,7 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
-	"mayfly/keyspace/indexing"
+	"mayfly/keyspace/index"
 	"mayfly/keyspace/record"
 	_ "mayfly/test/drill" // its flags
 )
@@ -29,7 +29,7 @@ type host struct{ left, sampled int }
 func (*host) Tables(c *container) List[*container]           { return c.tables }
 func (*host) Number(*container) uint32                       { return 7 }
 func (*host) Entries(*container) (*atomic.Int64, bool)       { return nil, false }
-func (*host) Indexes(*container) *indexing.Set               { return nil }
+func (*host) Indexes(*container) *index.Set                  { return nil }
 func (*host) Retention(*container) (r expiry.Retention)      { return r }
 func (*host) Away(c *container) bool                         { return c.away }
 func (*host) Punctual(c *container) bool                     { return c.punctual }
@@ -37,7 +37,8 @@ func (*host) Keeps(c *container, _ int64) bool               { return c.keeps }
 func (h *host) Sample(*Table[*container], int) expiry.Sample { h.sampled++; return expiry.Sample{} }
 func (h *host) Left()                                        { h.left++ }
 
-// TestPlaces: a table is listed while it is attached and shown, and has a timer then if its container asks for one.
+// TestPlaces: a table is listed while it is attached and shown, and has a timer then if its container asks
+// for one.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	var s Set[*container]
@@ -72,7 +73,8 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestKeptStats: figures of the dead that stay are exact on demand, and for another policy; else they may be old.
+// TestKeptStats: figures of the dead that stay are exact on demand, and for another policy; else they may be
+// old.
 func TestKeptStats(t *testing.T) {
 	t.Parallel()
 	var s Set[*container]

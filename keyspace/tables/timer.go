@@ -4,12 +4,12 @@ import "mayfly/expiry"
 
 // Punctual deaths
 //
-// The tables of some containers have timers in the purge: see [expiry.Timer]. A timer is never later than the moment from
-// which an item of its table may be removed:
+// The tables of some containers have timers in the purge: see [expiry.Timer]. A timer is never later than the
+// moment from which an item of its table may be removed:
 //
 //  1. A sample sets it to what the expiry queues of the table know then.
-//  2. So does the end of each transaction that has recorded the container: another policy, SWAPDB, Undo, and their
-//     rollback. It takes constant time, however many items there are.
+//  2. So does the end of each transaction that has recorded the container: another policy, SWAPDB, Undo, and
+//     their rollback. It takes constant time, however many items there are.
 //  3. Put makes it earlier if need be. A write that makes an end later leaves it.
 //  4. While clients are paused, none is due: see KeepDeadUntil.
 

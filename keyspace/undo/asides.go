@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 
+	"mayfly/expiry"
 	"mayfly/keyspace/record"
 )
 
@@ -15,12 +16,21 @@ type Container interface {
 	Aside() *record.Aside
 }
 
-// Asides lists the containers that are set aside by their name, which several may have. The zero value is empty. Lists
-// are immutable: a container may be added or removed while they are read.
-type Asides[C Container] struct{ byName map[string][]C }
+// Asides lists the containers that are set aside by their name, which several may have. The zero value is
+// empty. Lists are immutable: a container may be added or removed while they are read.
+type Asides[C Container] struct {
+	byName map[string][]C
+	first  int64 // what First returns; 0: not known
+}
 
 // Of returns the containers of a name in the order in which they were set aside.
 func (a *Asides[C]) Of(name string) []C { return a.byName[name] }
+
+// Has reports whether a container is there.
+func (a *Asides[C]) Has(c C) bool { return slices.Contains(a.byName[c.Name()], c) }
+
+// Empty reports whether there is none.
+func (a *Asides[C]) Empty() bool { return len(a.byName) == 0 }
 
 // All returns all containers, those of a name in order.
 func (a *Asides[C]) All() iter.Seq[C] {
@@ -42,8 +52,25 @@ func (a *Asides[C]) Add(c C) {
 	}
 	list := append(slices.Clone(a.byName[c.Name()]), c)
 	slices.SortFunc(list, func(a, b C) int { return cmp.Compare(a.Aside().Order, b.Aside().Order) })
-	a.byName[c.Name()] = list
+	a.byName[c.Name()], a.first = list, 0
 }
+
+// First returns the first moment in ms at which a container cannot be brought back any more,
+// [expiry.NeverDue] without one. It takes time in proportion to them after a change, else none. One goroutine
+// calls it at a time.
+func (a *Asides[C]) First() int64 {
+	if a.first == 0 {
+		a.first = expiry.NeverDue
+		for c := range a.All() {
+			a.first = min(a.first, c.Aside().Until)
+		}
+	}
+	return a.first
+}
+
+// EndChanged notes that a container that is set aside cannot be brought back until another moment than
+// before.
+func (a *Asides[C]) EndChanged() { a.first = 0 }
 
 // Remove removes a container, and reports whether it was there.
 func (a *Asides[C]) Remove(c C) bool {
@@ -57,6 +84,7 @@ func (a *Asides[C]) Remove(c C) bool {
 	default:
 		a.byName[c.Name()] = slices.Delete(slices.Clone(list), at, at+1)
 	}
+	a.first = 0
 	return true
 }
 

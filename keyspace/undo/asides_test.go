@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"mayfly/expiry"
 	"mayfly/keyspace/record"
 	_ "mayfly/test/drill" // its flags
 )
@@ -44,6 +45,29 @@ func TestAsides(t *testing.T) {
 	if list[0] != first || list[1] != second {
 		t.Errorf("a list has changed after it was returned: %v", list)
 	}
+}
+
+// TestAsidesFirst: the first end follows what is added, removed and changed.
+func TestAsidesFirst(t *testing.T) {
+	t.Parallel()
+	var all Asides[*container]
+	check := func(want int64) {
+		t.Helper()
+		if got := all.First(); got != want {
+			t.Errorf("the first end is %d, want %d", got, want)
+		}
+	}
+	check(expiry.NeverDue)
+	a, b := &container{"a", record.Aside{Until: 20}}, &container{"b", record.Aside{Until: 10}}
+	all.Add(a)
+	check(20)
+	all.Add(b)
+	check(10)
+	a.aside.Until = 5
+	all.EndChanged()
+	check(5)
+	all.Remove(a)
+	check(10)
 }
 
 func TestHorizon(t *testing.T) {

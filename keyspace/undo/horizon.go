@@ -22,15 +22,15 @@ func (h *Horizon) SetWindow(seconds int64) {
 	h.window.Store(seconds)
 }
 
-// SetAuto sets the window to AutoWindow, but for changes that are to free room, and for those of empty containers, whose new
-// items should not outlive the new rule.
+// SetAuto sets the window to AutoWindow, but for changes that are to free room, and for those of empty
+// containers, whose new items should not outlive the new rule.
 func (h *Horizon) SetAuto() {
 	h.auto.Store(true)
 	h.window.Store(AutoWindow)
 }
 
-// Opens reports whether a change can be taken back. frees says that it is to free room, as a flush is, and all are on a full
-// disk; empty that its container is.
+// Opens reports whether a change can be taken back. frees says that it is to free room, as a flush is, and
+// all are on a full disk; empty that its container is.
 func (h *Horizon) Opens(frees, empty bool) bool {
 	return h.window.Load() > 0 && !(h.auto.Load() && (frees || empty))
 }

@@ -7,8 +7,8 @@ import (
 	"mayfly/keyspace/record"
 )
 
-// Layer is a container in the stack of its name. Methods of [Stack] replace its history and its aside, which are
-// immutable.
+// Layer is a container in the stack of its name. Methods of [Stack] replace its history and its aside, which
+// are immutable.
 type Layer[C any] struct {
 	Container C
 	History   []expiry.HistoryEntry // of one set aside the last entry says why
@@ -59,7 +59,8 @@ func (s Stack[C]) Nothing() *NothingError {
 	return &NothingError{Change: expiry.NewestChange(s[len(s)-1].History)}
 }
 
-// Open makes room for a change that follows at a moment in ms and can be taken back until another; 0: it cannot.
+// Open makes room for a change that follows at a moment in ms and can be taken back until another; 0: it
+// cannot.
 func (s Stack[C]) Open(now, until int64) {
 	s.Limit(until)
 	if list := s.Windows(now); len(list) >= expiry.MostWindows {
@@ -127,15 +128,15 @@ func (l *Layer[C]) closeEntry(at int) {
 	l.History, l.Changed = expiry.CloseWindow(l.History, at), true
 }
 
-// isFlush reports whether an entry in the history of the listed container is the flush that has set the layer aside.
-// Several flushes may be of one ms; the windows of those that went to other names are closed.
+// isFlush reports whether an entry in the history of the listed container is the flush that has set the layer
+// aside. Several flushes may be of one ms; the windows of those that went to other names are closed.
 func (l *Layer[C]) isFlush(e expiry.HistoryEntry) bool {
 	why := l.History[len(l.History)-1]
 	return e.What == expiry.Flushed && why.What == expiry.Flushed && e.At == why.At && e.Undo > expiry.EndedEarly && !e.Undone
 }
 
-// FlushIn returns the position, in the history of the listed container, of the newest flush that has set the layer aside;
-// -1 if it is not there any more.
+// FlushIn returns the position, in the history of the listed container, of the newest flush that has set the
+// layer aside; -1 if it is not there any more.
 func (l *Layer[C]) FlushIn(history []expiry.HistoryEntry) int {
 	for i, e := range slices.Backward(history) {
 		if l.isFlush(e) {

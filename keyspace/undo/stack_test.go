@@ -10,7 +10,8 @@ import (
 	"mayfly/keyspace/record"
 )
 
-// history returns the history of a container: entries such as "set 60 until 100", the n-th of the n-th ms and with etag n.
+// history returns the history of a container: entries such as "set 60 until 100", the n-th of the n-th ms and
+// with etag n.
 func history(entries ...string) (list []expiry.HistoryEntry) {
 	list = []expiry.HistoryEntry{{What: expiry.Created, Policy: expiry.Policy{Default: expiry.Forever}, Kills: -1}}
 	for i, text := range entries {
@@ -108,8 +109,8 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// TestOpen: of MostWindows windows the oldest ends before another opens, be it a rule of what is set aside, or a flush. The
-// listed container's history says so too.
+// TestOpen: of MostWindows windows the oldest ends before another opens, be it a rule of what is set aside,
+// or a flush. The listed container's history says so too.
 func TestOpen(t *testing.T) {
 	t.Parallel()
 	s := twice()

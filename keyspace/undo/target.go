@@ -47,8 +47,8 @@ type Names struct {
 	Taken  bool        // the new name has a container
 }
 
-// Target returns where the change is taken back. as is a new name for what was flushed or dropped, "" for the former. The
-// error is one of those above.
+// Target returns where the change is taken back. as is a new name for what was flushed or dropped, "" for the
+// former. The error is one of those above.
 func (w *Window[C]) Target(as string, n Names) (Target, error) {
 	switch {
 	case w.Rule && as != "":

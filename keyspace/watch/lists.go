@@ -14,7 +14,8 @@ func (m *Mark) Set() { m.set.Store(true) }
 // IsSet reports whether the mark is set.
 func (m *Mark) IsSet() bool { return m.set.Load() }
 
-// Lists has the marks of those who watch an id, by container. The zero value is empty. Its owner's lock protects it.
+// Lists has the marks of those who watch an id, by container. The zero value is empty. Its owner's lock
+// protects it.
 type Lists[C comparable] struct {
 	marks map[C]map[string][]*Mark
 }

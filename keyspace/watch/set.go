@@ -23,13 +23,13 @@ type State struct {
 	Dropped  bool
 }
 
-// Set is what a watcher watches until it is reset. The lists of partitions refer to its mark, so a large set can be taken
-// off them later.
+// Set is what a watcher watches until it is reset. The lists of partitions refer to its mark, so a large set
+// can be taken off them later.
 type Set[P, C comparable] struct {
 	Keys []Key[P, C]
 
-	// Mark is set under the lock of the changed partition. It is read under the locks of all the keys' partitions, so a
-	// reader sees all changes up to then.
+	// Mark is set under the lock of the changed partition. It is read under the locks of all the keys'
+	// partitions, so a reader sees all changes up to then.
 	Mark Mark
 
 	groups []group[C]
@@ -71,9 +71,9 @@ type View[P, C comparable] struct {
 	Revived func(Key[P, C]) bool // it lives, and a former policy may have brought it back
 }
 
-// Changed reports whether any item under watch has changed since its watch began. An item that lived then and is dead
-// now has changed; one that was dead already has not. It looks at the items only if the rules or the items of their
-// container were replaced.
+// Changed reports whether any item under watch has changed since its watch began. An item that lived then and
+// is dead now has changed; one that was dead already has not. It looks at the items only if the rules or the
+// items of their container were replaced.
 func (s *Set[P, C]) Changed(v View[P, C]) bool {
 	return s.Mark.IsSet() || slices.ContainsFunc(s.groups, func(g group[C]) bool {
 		return v.changed(s.Keys[g.from:g.to], &g)
@@ -82,8 +82,8 @@ func (s *Set[P, C]) Changed(v View[P, C]) bool {
 
 // changed reports whether an item of a group has changed in a way that does not mark its watchers.
 //
-// If all items were replaced, each that lived when its watch began has been removed, or was dead before. One that did not
-// live has changed if the replacement brought it.
+// If all items were replaced, each that lived when its watch began has been removed, or was dead before. One
+// that did not live has changed if the replacement brought it.
 func (v *View[P, C]) changed(keys []Key[P, C], g *group[C]) bool {
 	switch now := v.State(g.container); {
 	case now.Dropped:

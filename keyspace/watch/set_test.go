@@ -7,8 +7,8 @@ import (
 	_ "mayfly/test/drill" // its flags
 )
 
-// TestSet: a set has changed if its mark is set, an item dies, or the rules or the items of a container are replaced so
-// that an item does not live any more, or lives that did not.
+// TestSet: a set has changed if its mark is set, an item dies, or the rules or the items of a container are
+// replaced so that an item does not live any more, or lives that did not.
 func TestSet(t *testing.T) {
 	t.Parallel()
 	type key = Key[int, string]

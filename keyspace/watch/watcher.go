@@ -5,11 +5,11 @@ import (
 	"sync/atomic"
 )
 
-// Watcher notes whether any of the items it watches is written, deleted, or dies (WATCH). The zero value watches
-// nothing. One goroutine uses a watcher; others only mark it.
+// Watcher notes whether any of the items it watches is written, deleted, or dies (WATCH). The zero value
+// watches nothing. One goroutine uses a watcher; others only mark it.
 //
-// Writes, deletes and removals of the dead mark the watchers of their id. A change of a whole container marks none,
-// however many there are: a watcher remembers the state of the container, and compares at the end.
+// Writes, deletes and removals of the dead mark the watchers of their id. A change of a whole container marks
+// none, however many there are: a watcher remembers the state of the container, and compares at the end.
 type Watcher[P, C comparable] struct{ set *Set[P, C] }
 
 // Begin returns what is watched, to add to it.
@@ -40,8 +40,8 @@ func (w *Watcher[P, C]) IDs() (ids []string) {
 	return ids
 }
 
-// endAtOnce is the number of watches that end at once. More end in the background, unless endersAtMost goroutines do that
-// already.
+// endAtOnce is the number of watches that end at once. More end in the background, unless endersAtMost
+// goroutines do that already.
 const (
 	endAtOnce    = 256
 	endersAtMost = 4

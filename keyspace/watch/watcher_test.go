@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestEnd: every key of a set is removed, with its mark, before End returns; those of a large set when the background is
-// done. Too many large ones at a time are as small ones.
+// TestEnd: every key of a set is removed, with its mark, before End returns; those of a large set when the
+// background is done. Too many large ones at a time are as small ones.
 func TestEnd(t *testing.T) {
 	t.Parallel()
 	var w Watcher[int, string]

@@ -2,8 +2,8 @@ package geo
 
 import "math"
 
-// Area is a box around all points that a condition can select, in degrees. One that crosses the meridian of 180
-// degrees goes on beyond it.
+// Area is a box around all points that a condition can select, in degrees. One that crosses the meridian of
+// 180 degrees goes on beyond it.
 type Area struct{ West, South, East, North float64 }
 
 // Area returns the box around the polygon's outer ring.
@@ -17,7 +17,8 @@ func (polygon Polygon) Area() *Area {
 	return a
 }
 
-// Around returns a box around the circle of a radius in metres. It has all longitudes if a pole is in the circle.
+// Around returns a box around the circle of a radius in metres. It has all longitudes if a pole is in the
+// circle.
 func (p Position) Around(metres float64) *Area {
 	const spare = 1.000001 // covers what rounding cuts off
 	degrees := metres / earthRadius * 180 / math.Pi * spare

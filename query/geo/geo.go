@@ -4,7 +4,7 @@ import (
 	"math"
 	"strconv"
 
-	"mayfly/query/jsontext"
+	"mayfly/json/jsontext"
 )
 
 // earthRadius is the mean radius in metres.

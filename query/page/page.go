@@ -153,7 +153,8 @@ func (p *Page) Add(doc *query.Document) (more bool, err error) {
 // Work returns what the last document cost: see [query.Evaluator.Work].
 func (p *Page) Work() int { return p.e.Work() }
 
-// Count adds a number of documents that WHERE selects, and that are not read. The query must be one that only counts.
+// Count adds a number of documents that WHERE selects, and that are not read. The query must be one that only
+// counts.
 func (p *Page) Count(n int) {
 	p.Matched += n
 	for i := range p.only.totals {

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"mayfly/json/jsontext"
 	"mayfly/query"
-	"mayfly/query/jsontext"
 )
 
 // sortedRow is a row with what it is ordered by.

@@ -8,7 +8,8 @@ import (
 	"mayfly/query"
 )
 
-// Ends is what a query demands of the moments at which documents die, so that those can be read in their order.
+// Ends is what a query demands of the moments at which documents die, so that those can be read in their
+// order.
 type Ends struct {
 	Low, High int64  // ms since the epoch, both included; nothing is between if High is lower
 	Ordered   bool   // ORDER BY is the order of ends
@@ -16,8 +17,8 @@ type Ends struct {
 	Range     string // in words, for EXPLAIN
 }
 
-// EndsOf returns what a query demands of the end of documents, at a moment in ms. ok is false if it demands nothing.
-// Then it also selects documents that do not die.
+// EndsOf returns what a query demands of the end of documents, at a moment in ms. ok is false if it demands
+// nothing. Then it also selects documents that do not die.
 func EndsOf(q *query.Query, now int64) (e Ends, ok bool) {
 	e = Ends{Low: math.MinInt64, High: math.MaxInt64}
 	var words []string
@@ -202,8 +203,8 @@ func before(ms int64) int64 {
 	return ms - 1
 }
 
-// endAt returns the first end in ms whose member is at least a number of seconds, or greater than it. The numbers are
-// compared as those of documents are: as doubles. Ends are after the epoch.
+// endAt returns the first end in ms whose member is at least a number of seconds, or greater than it. The
+// numbers are compared as those of documents are: as doubles. Ends are after the epoch.
 func endAt(member string, seconds float64, greater bool, now int64) int64 {
 	if member == expiresAt {
 		now = 0

@@ -11,8 +11,8 @@ type Nearest struct {
 	From geo.Position
 }
 
-// NearestOf returns the point from which a query orders documents. ok is false if it does not order them so, nearest
-// first and by nothing else.
+// NearestOf returns the point from which a query orders documents. ok is false if it does not order them so,
+// nearest first and by nothing else.
 func NearestOf(q *query.Query) (n Nearest, ok bool) {
 	order := q.OrderBy()
 	if len(order) != 1 || order[0].Desc || q.Grouped() || q.Distinct() {

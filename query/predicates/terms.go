@@ -288,8 +288,8 @@ type Order struct {
 	Desc bool
 }
 
-// OrderOf returns the items of ORDER BY, up to the id: no two documents have the same. ok is false if one of them is no
-// path that an index can be over.
+// OrderOf returns the items of ORDER BY, up to the id: no two documents have the same. ok is false if one of
+// them is no path that an index can be over.
 func OrderOf(q *query.Query) (order []Order, ok bool) {
 	for _, by := range q.OrderBy() {
 		names, ok := pathOf(by.Expr)

@@ -127,7 +127,8 @@ func (s *Settings) ClientAddr() string {
 	return net.JoinHostPort(host, strconv.Itoa(cmp.Or(s.Port, s.TLSPort)))
 }
 
-// CheckCluster returns an error, one line for each mistake, if the options of a cluster contradict each other, or others.
+// CheckCluster returns an error, one line for each mistake, if the options of a cluster contradict each
+// other, or others.
 func (s *Settings) CheckCluster() error {
 	c := &s.Cluster
 	var mistakes []string
@@ -183,8 +184,8 @@ func (c *ClusterSettings) checkCredentials(fail func(string, ...any)) {
 	}
 }
 
-// checkProof returns an error if clients must prove who they are, but nodes need not: a process on this machine that
-// says that it is a node is served as an authenticated client.
+// checkProof returns an error if clients must prove who they are, but nodes need not: a process on this
+// machine that says that it is a node is served as an authenticated client.
 func (s *Settings) checkProof() error {
 	c := &s.Cluster
 	const need = " needs cluster-secret-file, or cluster-cert-file, cluster-key-file and cluster-ca-cert-file: " +

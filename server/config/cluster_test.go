@@ -49,7 +49,8 @@ func TestClusterOptionsAgree(t *testing.T) {
 	}
 }
 
-// TestNodesProveWhatClientsProve demands that no change of options lets a node without credentials ask clients for theirs.
+// TestNodesProveWhatClientsProve demands that no change of options lets a node without credentials ask
+// clients for theirs.
 func TestNodesProveWhatClientsProve(t *testing.T) {
 	const node = "--cluster-id a --cluster-addr 127.0.0.1:7001 --cluster-peers a=127.0.0.1:7001"
 	for _, tt := range []struct {

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"mayfly/commands"
-	"mayfly/commands/redisfmt"
+	"mayfly/commands/engine"
+	"mayfly/redisfmt"
 )
 
 // Config holds the server's options and changes them while it runs. Safe for concurrent use.
@@ -121,7 +121,7 @@ func mutable(pairs [][2]string) ([]*Option, error) {
 			if slices.Contains(strings.Fields(redisImmutable), strings.ToLower(name)) {
 				return nil, setFailed(name, errImmutable)
 			}
-			return nil, commands.Error("ERR Unknown option or number of arguments for CONFIG SET - '" + name + "'")
+			return nil, engine.Error("ERR Unknown option or number of arguments for CONFIG SET - '" + name + "'")
 		case !o.Mutable:
 			return nil, setFailed(pair[0], errImmutable)
 		case slices.Contains(options[:i], o):
@@ -132,9 +132,10 @@ func mutable(pairs [][2]string) ([]*Option, error) {
 	return options, nil
 }
 
-// setFailed is the error of CONFIG SET of an option, by its name, or as the client wrote it where Redis shows that.
+// setFailed is the error of CONFIG SET of an option, by its name, or as the client wrote it where Redis shows
+// that.
 func setFailed(option string, why error) error {
-	return commands.Error(fmt.Sprintf("ERR CONFIG SET failed (possibly related to argument '%s') - %v", option, why))
+	return engine.Error(fmt.Sprintf("ERR CONFIG SET failed (possibly related to argument '%s') - %v", option, why))
 }
 
 // lookUpOption finds an option by its name in any case; nil if there is none.
@@ -153,6 +154,15 @@ func (c *Config) Listening(port, tlsPort int) {
 	defer c.mu.Unlock()
 	next := *c.current.Load()
 	next.Port, next.TLSPort = port, tlsPort
+	c.current.Store(&next)
+}
+
+// KeepIn records the folder that holds the data, in place of what dir says.
+func (c *Config) KeepIn(dir string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next := *c.current.Load()
+	next.Dir, next.dirOption = dir, next.Dir
 	c.current.Store(&next)
 }
 

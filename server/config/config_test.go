@@ -55,19 +55,24 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Settings{
-		Port: 6379, Bind: []string{"127.0.0.1", "-::1"}, TCPBacklog: 511, TCPKeepAlive: 300 * time.Second, MaxClients: 10000, IOThreads: -1,
-		TLSAuthClients: "yes", ProtectedMode: true, AuthTimeout: time.Minute,
-		Dir: dir, Partitions: 16, AppendFsync: keyspace.EverySec, ActiveExpireEffort: 1, MaxValueSize: 16 << 20, MaxContainers: keyspace.DefaultMaxContainers, UndoWindow: -1,
-		Compaction:       keyspace.DefaultCompaction,
-		ScrubInterval:    24 * time.Hour,
-		DiskReserve:      128 << 20,
-		QueryBufferLimit: 1 << 30, MaxMemoryClients: 1 << 30,
-		OutputLimits: OutputLimits{Replica: OutputLimit{256 << 20, 64 << 20, time.Minute}, PubSub: OutputLimit{32 << 20, 8 << 20, time.Minute}},
-		LogLevel:     zerolog.InfoLevel, LogFormat: LogAuto,
-		Scripts: true, LuaTimeLimit: 5 * time.Second,
-		QueryBudget: 1_000_000, SlowlogThreshold: 10_000, SlowlogLength: 128,
-		Eviction:        eviction.Defaults,
-		LatencyTracking: true, LatencyPercentiles: []float64{50, 99, 99.9},
+		Network: Network{
+			Port: 6379, Bind: []string{"127.0.0.1", "-::1"}, TCPBacklog: 511, TCPKeepAlive: 300 * time.Second, MaxClients: 10000, IOThreads: -1,
+		},
+		TLS:    TLS{TLSAuthClients: "yes"},
+		Access: Access{ProtectedMode: true, AuthTimeout: time.Minute, Scripts: true},
+		Data: Data{
+			Dir: dir, Partitions: 16, AppendFsync: keyspace.EverySec, ActiveExpireEffort: 1, UndoWindow: -1, ScrubInterval: 24 * time.Hour,
+			DiskReserve: 128 << 20, Compaction: keyspace.DefaultCompaction, Eviction: eviction.Defaults,
+		},
+		Limits: Limits{
+			MaxMemoryClients: 1 << 30, MaxValueSize: 16 << 20, MaxContainers: keyspace.DefaultMaxContainers,
+			QueryBufferLimit: 1 << 30, QueryBudget: 1_000_000, LuaTimeLimit: 5 * time.Second,
+			OutputLimits: OutputLimits{Replica: OutputLimit{256 << 20, 64 << 20, time.Minute}, PubSub: OutputLimit{32 << 20, 8 << 20, time.Minute}},
+		},
+		Reports: Reports{
+			SlowlogThreshold: 10_000, SlowlogLength: 128, LatencyTracking: true, LatencyPercentiles: []float64{50, 99, 99.9},
+			LogLevel: zerolog.InfoLevel, LogFormat: LogAuto,
+		},
 		Cluster: ClusterSettings{NodeTimeout: time.Second, Name: "mymaster", LogSize: 64 << 20},
 	}
 	if got := load(t).Settings(); !reflect.DeepEqual(*got, want) {
@@ -92,6 +97,7 @@ func TestEveryOptionEverywhere(t *testing.T) {
 		"cluster-id": "a", "cluster-addr": "h1:7001", "cluster-peers": "a=h1:7001,b=[::1]:7002", "cluster-node-timeout": "500", "cluster-read-index": "yes", "cluster-proxy": "yes",
 		"cluster-announce-addr": "public:6379", "cluster-name": "main", "repl-log-size": "8388608",
 		"cluster-cert-file": "node.pem", "cluster-key-file": "node.key", "cluster-ca-cert-file": "nodes.pem", "cluster-secret-file": "secret",
+		"ephemeral": "yes", "clock": "manual", "clock-start": "1893456000000",
 		"notify-keyspace-events": "$xKE", "client-output-buffer-limit": "normal 1 2 3 slave 4 5 6 pubsub 7 8 9",
 	}
 	for _, o := range Options {
@@ -146,6 +152,7 @@ func TestIllegalValues(t *testing.T) {
 		"loglevel": {"loud"}, "log-format": {"xml"}, "supervised": {"upstart", "yes"},
 		"proto-max-bulk-len": {"512mb"}, "databases": {"17"}, "maxmemory": {"-1", "1tb", "50%"}, "maxmemory-policy": {"allkeys"}, "maxmemory-samples": {"0", "x"}, "lfu-log-factor": {"-1"}, "lfu-decay-time": {"-1", "1m"}, "maxmemory-clients": {"-1", "101%", "5.5%", "%", "-5%", "05%"},
 		"auto-compact-percentage": {"-1", "100%"}, "auto-compact-min-size": {"-1", "big"}, "scrub-interval": {"-1", "1d"}, "erase-within": {"-1", "1", "599", "1h", "2147483648"}, "disk-reserve": {"-1", "some"},
+		"ephemeral": {"1"}, "clock": {"auto", ""}, "clock-start": {"0", "yesterday", "2030-13-01T00:00:00Z"},
 		"notify-keyspace-events":     {"KEAq", "?"},
 		"client-output-buffer-limit": {"normal 0 0", "others 1 1 1", "pubsub 1 2 -1", "pubsub x 2 1", "pubsub 1 2 1.5", "pubsub 1 1 1 pubsub"},
 		"cluster-enabled":            {"yes"}, "daemonize": {"yes"},
@@ -319,6 +326,7 @@ func TestConfigSet(t *testing.T) {
 		{[][2]string{{"timeout", "7"}, {"databases", "16"}}, failed + "databases') - can't set immutable config"},
 		{[][2]string{{"partitions", "4"}}, failed + "partitions') - can't set immutable config"},
 		{[][2]string{{"timeout", "7"}, {"appendfsync", "foo"}}, failed + "appendfsync') - argument(s) must be one of the following: everysec, always, no"},
+		{[][2]string{{"undo-window", "604801"}}, failed + "undo-window') - argument must be auto or between 0 and 604800 inclusive"},
 		{[][2]string{{"timeout", "-1"}}, failed + "timeout') - argument must be between 0 and 2147483647 inclusive"},
 		{[][2]string{{"timeout", "010"}}, failed + "timeout') - argument couldn't be parsed into an integer"},
 		{[][2]string{{"protected-mode", "maybe"}}, failed + "protected-mode') - argument must be 'yes' or 'no'"},

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"mayfly/commands"
+	"mayfly/commands/engine"
 )
 
 // This file recognises what stands in a configuration without being an option of ours: directives of Redis,
@@ -21,7 +21,8 @@ import (
 //go:embed ignored.txt
 var ignoredDirectives string
 
-// redisImmutable are directives of Redis 7.0 that CONFIG SET cannot change there, and that are no options here.
+// redisImmutable are directives of Redis 7.0 that CONFIG SET cannot change there, and that are no options
+// here.
 const redisImmutable = `aclfile always-show-logo aof_rewrite_cpulist appenddirname appendfilename bgsave_cpulist
 	bio_cpulist cluster-config-file cluster-port disable-thp enable-debug-command enable-module-command
 	enable-protected-configs io-threads-do-reads rdbchecksum replicaof server_cpulist set-proc-title
@@ -71,13 +72,14 @@ func (l *loader) takeDirective(name string, values []string, origin string) {
 	}
 }
 
-// meantOption asks whether another option is meant, in front of further advice. It is empty if none resembles the name.
+// meantOption asks whether another option is meant, in front of further advice. It is empty if none resembles
+// the name.
 func meantOption(name string) string {
 	names := make([]string, len(Options))
 	for i := range Options {
 		names[i] = Options[i].Name
 	}
-	if word := commands.Nearest(name, names); word != "" {
+	if word := engine.Nearest(name, names); word != "" {
 		return "did you mean " + word + "? "
 	}
 	return ""

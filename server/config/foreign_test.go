@@ -11,8 +11,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Variables that Kubernetes sets for services named mayfly, or with that prefix, set no option. Similar variables are
-// options or mistakes.
+// Variables that Kubernetes sets for services named mayfly, or with that prefix, set no option. Similar
+// variables are options or mistakes.
 func TestServiceLinks(t *testing.T) {
 	links := map[string]string{
 		"MAYFLY_SERVICE_HOST": "10.0.0.1", "MAYFLY_SERVICE_PORT": "6379", "MAYFLY_SERVICE_PORT_REDIS": "6379", "MAYFLY_PORT": "tcp://10.0.0.1:6379",
@@ -93,8 +93,8 @@ func TestAllMistakesAtOnce(t *testing.T) {
 	}
 }
 
-// The redis.conf of Debian's redis-server 7.0.15 works, its directives and, where it is installed, the whole file,
-// started as Debian starts Redis: --supervised systemd --daemonize no.
+// The redis.conf of Debian's redis-server 7.0.15 works, its directives and, where it is installed, the whole
+// file, started as Debian starts Redis: --supervised systemd --daemonize no.
 func TestRedisConf(t *testing.T) {
 	for _, path := range []string{"testdata/redis-7.0.15.conf", "/etc/redis/redis.conf"} {
 		text, err := os.ReadFile(path)

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"mayfly/commands/redisfmt"
+	"mayfly/redisfmt"
 
 	"github.com/rs/zerolog"
 )

@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"mayfly/commands"
+	"mayfly/commands/engine"
 	"mayfly/keyspace"
 	"mayfly/keyspace/eviction"
 	"mayfly/keyspace/undo"
@@ -35,6 +35,19 @@ type Option struct {
 type Settings struct {
 	ConfigFile string // path; empty if there is none
 
+	Network
+	TLS
+	Access
+	Data
+	Limits
+	Reports
+	Pages
+	Process
+	Cluster ClusterSettings
+}
+
+// Network says where the server listens and whom it serves.
+type Network struct {
 	Port           int      // 0: do not listen; -1: auto, until the server listens
 	Bind           []string // addresses; a leading - means that one may fail
 	UnixSocket     string   // path; empty: none
@@ -48,54 +61,76 @@ type Settings struct {
 
 	IOThreads int // loops; 0: a goroutine for each connection, -1: chosen by the number of processors
 
+	portIsAuto bool // what the option says; Port is what the server got
+}
+
+// TLS says how the server speaks TLS.
+type TLS struct {
 	TLSPort        int // as Port
 	TLSCertFile    string
 	TLSKeyFile     string
 	TLSCACertFile  string
 	TLSAuthClients string // yes, no or optional
 
+	tlsPortIsAuto bool // as portIsAuto
+}
+
+// Access says what clients must show, and what they may do.
+type Access struct {
 	RequirePass   string        // empty: none
 	AuthTimeout   time.Duration // to give it; 0: no limit
 	ProtectedMode bool
+	Scripts       bool // EVAL and its relatives are allowed
+}
 
+// Data says how items are kept, in memory and on disk.
+type Data struct {
 	Dir                string // absolute
 	Partitions         int
 	AppendFsync        keyspace.Fsync
 	ActiveExpireEffort int
-	MaxValueSize       int           // bytes
-	MaxContainers      int           // 0: no limit
 	UndoWindow         time.Duration // -1: auto
+	EraseWithin        time.Duration // 0: no promise
+	ScrubInterval      time.Duration // from one check of the files on disk to the next; 0: never
+	DiskReserve        int64         // bytes; 0: none
+	Ephemeral          bool          // nothing outlasts the process; Dir is a private folder while the server runs
+	dirOption          string        // what dir says, if Dir is another folder; see KeepIn
+	ManualClock        bool          // time stands still until CLOCK ADVANCE or CLOCK SET
+	ClockStart         int64         // ms; where a manual clock begins; 0: at the wall clock's time
+	Compaction         keyspace.Compaction
+	Eviction           eviction.Options
+}
 
-	MaxMemory int64 // bytes; 0: no limit
-	Eviction  eviction.Options
+// Limits bound what clients and items take.
+type Limits struct {
+	MaxMemory        int64 // bytes; 0: no limit
+	MaxMemoryClients int64 // bytes; 0: no limit; negative: per cent of MaxMemory. See ClientMemoryLimit.
+	MaxValueSize     int   // bytes
+	MaxContainers    int   // 0: no limit
+	QueryBufferLimit int   // bytes of a command that is half read
+	QueryBudget      int   // documents
+	OutputLimits     OutputLimits
+	LuaTimeLimit     time.Duration // 0: none
+}
 
-	// QueryBufferLimit bounds a command that is half read, in bytes.
-	QueryBufferLimit int
-
-	// MaxMemoryClients is in bytes; 0: no limit; negative: per cent of MaxMemory. See ClientMemoryLimit.
-	MaxMemoryClients int64
-
-	Compaction keyspace.Compaction
-
-	EraseWithin time.Duration // 0: no promise
-	// ScrubInterval is the time from one check of the files on disk to the next; 0: never.
-	ScrubInterval time.Duration
-
-	DiskReserve int64 // bytes; 0: none
-
-	OutputLimits         OutputLimits
-	NotifyKeyspaceEvents commands.EventClasses
+// Reports say what the server tells of its work.
+type Reports struct {
+	NotifyKeyspaceEvents engine.EventClasses
 
 	SlowlogThreshold int           // µs; negative: log nothing
-	QueryBudget      int           // documents
 	SlowlogLength    int           // commands
-	Scripts          bool          // EVAL and its relatives are allowed
-	LuaTimeLimit     time.Duration // 0: none
 	LatencyThreshold time.Duration // 0: record nothing
 
 	LatencyTracking    bool
 	LatencyPercentiles []float64 // 0 to 100
 
+	LogLevel  zerolog.Level
+	LogFormat LogFormat
+	LogFile   string // path; empty: standard error
+}
+
+// Pages are what the server shows over HTTP.
+type Pages struct {
 	MetricsAddr  string   // host:port; empty: do not listen
 	MetricsHosts []string // names that requests may use; * for all
 	MetricsPprof bool
@@ -103,18 +138,13 @@ type Settings struct {
 	WebAddr     string   // host:port of the page; empty: none
 	WebHosts    []string // names that requests may use; * for all
 	WebReadOnly bool
+}
 
-	LogLevel  zerolog.Level
-	LogFormat LogFormat
-	LogFile   string // path; empty: standard error
-
+// Process is what supervisors and scripts see of the process.
+type Process struct {
 	PidFile    string // path; empty: none
 	PortFile   string // path; empty: none
 	Supervised Supervision
-
-	Cluster ClusterSettings
-
-	portIsAuto, tlsPortIsAuto bool // what the options say; Port and TLSPort are what the server got
 }
 
 // ClientMemoryLimit is maxmemory-clients in bytes; 0: no limit. As in Redis, a share of maxmemory is no limit
@@ -165,6 +195,7 @@ var (
 		{"info", zerolog.InfoLevel}, {"warn", zerolog.WarnLevel}, {"error", zerolog.ErrorLevel},
 	})
 	supervisions = oneOf([]choice[Supervision]{{"no", NotSupervised}, {"systemd", BySystemd}, {"auto", MaybeBySystemd}})
+	clocks       = oneOf([]choice[bool]{{"system", false}, {"manual", true}})
 	logFormats   = oneOf([]choice[LogFormat]{{"auto", LogAuto}, {"pretty", LogPretty}, {"json", LogJSON}})
 )
 
@@ -222,7 +253,9 @@ var Options = []Option{
 	{Name: "max-containers", Default: "100000", Mutable: true, Doc: "most containers besides the databases 0 to 15; a folder with more is served, but gets no new ones; 0 for no limit",
 		in: func(s *Settings) value { return count(0, math.MaxInt32).of(&s.MaxContainers) }},
 	{Name: "undo-window", Default: auto, Unit: "seconds", Mutable: true, Doc: "how long CONTAINER.UNDO can take back a changed default, CONTAINER.DROP, FLUSHDB and FLUSHALL; what they removed stays in memory as long; 0 for not at all; auto is 300, but 0 for FLUSHDB and FLUSHALL, which free memory, and for changes of empty containers",
-		in: func(s *Settings) value { return orAuto(number(time.Second, 0, undo.MaxWindow)).of(&s.UndoWindow) }},
+		in: func(s *Settings) value {
+			return namingAuto(orAuto(number(time.Second, 0, undo.MaxWindow))).of(&s.UndoWindow)
+		}},
 
 	{Name: "maxmemory-clients", Default: "1gb", Unit: "bytes", Mutable: true,
 		Doc: "most memory that all clients together may hold besides items; above it the largest clients are disconnected; 0 for no limit",
@@ -238,6 +271,12 @@ var Options = []Option{
 
 	{Name: "dir", Default: "./data", Doc: "data folder; made if missing",
 		in: func(s *Settings) value { return filled.of(&s.Dir) }},
+	{Name: "ephemeral", Default: "no", Doc: "for tests: start empty and keep nothing, whatever dir says; the files are in a private folder of TMPDIR and go with the server",
+		in: func(s *Settings) value { return yesNo.of(&s.Ephemeral) }},
+	{Name: "clock", Default: "system", Doc: "for tests: with manual, time moves only by CLOCK ADVANCE and CLOCK SET; that needs ephemeral",
+		in: func(s *Settings) value { return clocks.of(&s.ManualClock) }},
+	{Name: "clock-start", Doc: "where a manual clock begins, in milliseconds since 1970 or as in 2030-01-01T00:00:00Z; now if empty",
+		in: func(s *Settings) value { return moment.of(&s.ClockStart) }},
 	{Name: "partitions", Default: "16", Unit: "partitions", Doc: "parts of the keyspace; fixed when the data folder is made",
 		in: func(s *Settings) value { return count(1, 256).of(&s.Partitions) }},
 	{Name: "appendfsync", Default: "everysec", Mutable: true, Doc: "when writes are forced to disk; no leaves that to the system",

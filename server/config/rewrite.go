@@ -11,8 +11,8 @@ import (
 	"strings"
 	"syscall"
 
-	"mayfly/commands"
-	"mayfly/commands/redisfmt"
+	"mayfly/commands/engine"
+	"mayfly/redisfmt"
 )
 
 // rewriteSignature precedes the lines that CONFIG REWRITE adds, as in Redis.
@@ -32,18 +32,19 @@ func (c *Config) ConfigRewrite() error {
 	defer c.mu.Unlock()
 	settings := c.current.Load().asWritten()
 	if settings.ConfigFile == "" {
-		return commands.ErrNoConfigFile
+		return engine.ErrNoConfigFile
 	}
 	if err := settings.rewrite(settings.ConfigFile); err != nil {
 		if code, ok := errors.AsType[syscall.Errno](err); ok {
 			err = code // the reason without the paths
 		}
-		return commands.Error("ERR Rewriting config file: " + err.Error())
+		return engine.Error("ERR Rewriting config file: " + err.Error())
 	}
 	return nil
 }
 
-// asWritten returns the settings as a config file has them: a port that the system chose is auto.
+// asWritten returns the settings as a config file has them: a port that the system chose is auto,
+// and dir is what the option says.
 func (s *Settings) asWritten() *Settings {
 	written := *s
 	if s.portIsAuto {
@@ -51,6 +52,9 @@ func (s *Settings) asWritten() *Settings {
 	}
 	if s.tlsPortIsAuto {
 		written.TLSPort = -1
+	}
+	if s.dirOption != "" {
+		written.Dir = s.dirOption
 	}
 	return &written
 }

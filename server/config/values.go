@@ -9,8 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"mayfly/commands"
-	"mayfly/commands/redisfmt"
+	"mayfly/commands/engine"
+	"mayfly/expiry/clock"
+	"mayfly/redisfmt"
 )
 
 // value reads and writes one option's value in [Settings]. It is a flag.Value too. The errors of Set are
@@ -142,6 +143,19 @@ func orAuto[T ~int | ~int64](numbers kind[T]) kind[T] {
 	}
 }
 
+// namingAuto is a kind of [orAuto] whose errors name the word, unlike those of options that Redis has without it.
+func namingAuto[T ~int | ~int64](k kind[T]) kind[T] {
+	parse := k.parse
+	k.parse = func(text string) (T, error) {
+		n, err := parse(text)
+		if err != nil && err != errNotInteger {
+			err = fmt.Errorf("argument must be %s or %s", auto, strings.TrimPrefix(err.Error(), "argument must be "))
+		}
+		return n, err
+	}
+	return k
+}
+
 // fileMode is an octal number such as 770.
 var fileMode = kind[uint32]{
 	parse: func(text string) (uint32, error) {
@@ -156,6 +170,27 @@ var fileMode = kind[uint32]{
 	},
 	format: func(mode uint32) string { return strconv.FormatUint(uint64(mode), 8) },
 	values: "0 to 777",
+}
+
+// moment is a moment in ms, or empty for 0.
+var moment = kind[int64]{
+	parse: func(text string) (int64, error) {
+		if text == "" {
+			return 0, nil
+		}
+		ms, ok := clock.ParseMoment(text)
+		if !ok {
+			return 0, errors.New("argument must be milliseconds since 1970, or a time such as 2030-01-01T00:00:00Z, up to the year 9999")
+		}
+		return ms, nil
+	},
+	format: func(ms int64) string {
+		if ms == 0 {
+			return ""
+		}
+		return strconv.FormatInt(ms, 10)
+	},
+	values: "empty, milliseconds since 1970, or a time such as 2030-01-01T00:00:00Z, up to the year 9999",
 }
 
 // memory is a number of bytes in Redis' notation: 1k is 1000 bytes, 1kb 1024, and so on.
@@ -328,7 +363,7 @@ var percentiles = kind[[]float64]{
 	format: func(list []float64) string {
 		words := make([]string, len(list))
 		for i, p := range list {
-			words[i] = commands.FormatPercentile(p)
+			words[i] = engine.FormatPercentile(p)
 		}
 		return strings.Join(words, " ")
 	},
@@ -369,8 +404,8 @@ var hostPort = kind[string]{
 }
 
 // eventClasses is the option notify-keyspace-events.
-var eventClasses = kind[commands.EventClasses]{
-	parse: commands.ParseEventClasses, format: commands.EventClasses.String, values: "any of Ag$lshzxeKEtmdn",
+var eventClasses = kind[engine.EventClasses]{
+	parse: engine.ParseEventClasses, format: engine.EventClasses.String, values: "any of Ag$lshzxeKEtmdn",
 }
 
 // fixed is an option of Redis that has only one value here. Clients can read it, and a configuration may set

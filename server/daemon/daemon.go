@@ -12,8 +12,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// logFile appends to a file. As Redis does, it opens the file for every line, so that another program may move
-// it away at any time.
+// logFile appends to a file. As Redis does, it opens the file for every line, so that another program may
+// move it away at any time.
 type logFile string
 
 func (path logFile) Write(p []byte) (n int, err error) {
@@ -25,7 +25,8 @@ func (path logFile) Write(p []byte) (n int, err error) {
 	return f.Write(p)
 }
 
-// OpenLog returns the destination of the log: standard error, or the file of the settings. The error is one line.
+// OpenLog returns the destination of the log: standard error, or the file of the settings. The error is one
+// line.
 func OpenLog(s *config.Settings) (io.Writer, error) {
 	if s.LogFile == "" {
 		return os.Stderr, nil
@@ -51,8 +52,8 @@ func NotifyReady(s *config.Settings, log zerolog.Logger) (remove func()) {
 	return remove
 }
 
-// WritePorts writes the port file, which a script that waits for it never reads half. It logs failures, which the server
-// survives. The function that it returns removes the file.
+// WritePorts writes the port file, which a script that waits for it never reads half. It logs failures, which
+// the server survives. The function that it returns removes the file.
 func WritePorts(s *config.Settings, log zerolog.Logger) (remove func()) {
 	if s.PortFile == "" {
 		return func() {}

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// KeepAlive makes the operating system probe a silent client at an interval, and give up after three failures, as
-// Redis does. An interval of 0 changes nothing.
+// KeepAlive makes the operating system probe a silent client at an interval, and give up after three
+// failures, as Redis does. An interval of 0 changes nothing.
 func KeepAlive(nc net.Conn, every time.Duration) {
 	tcp, ok := nc.(*net.TCPConn)
 	if !ok || every <= 0 {

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Poller waits until there is something to read from one of many descriptors (epoll), or until it is woken. Go's network
-// poller does not know of these. One goroutine uses a Poller; Wake is for any.
+// Poller waits until there is something to read from one of many descriptors (epoll), or until it is woken.
+// Go's network poller does not know of these. One goroutine uses a Poller; Wake is for any.
 type Poller struct {
 	epoll, wake int // wake is an eventfd
 	events      [256]unix.EpollEvent
@@ -38,8 +38,8 @@ func (p *Poller) Add(fd int) error {
 // Remove removes a descriptor if it was added.
 func (p *Poller) Remove(fd int) { _ = unix.EpollCtl(p.epoll, unix.EPOLL_CTL_DEL, fd, nil) }
 
-// Wait waits for some ms, -1 for any time, and returns what there is to read: perhaps nothing. The slice is valid until the
-// next Wait.
+// Wait waits for some ms, -1 for any time, and returns the events, perhaps none. The slice is
+// valid until the next Wait.
 func (p *Poller) Wait(timeout int) []unix.EpollEvent {
 	n, err := unix.EpollWait(p.epoll, p.events[:], timeout)
 	if err != nil && err != unix.EINTR {

@@ -8,8 +8,8 @@ import (
 	"mayfly/expiry/clock"
 )
 
-// A Spare is a file descriptor in reserve. When the process has used up its descriptors, a client can still be
-// accepted and refused instead of being left waiting.
+// A Spare is a file descriptor in reserve. When the process has used up its descriptors, a client can still
+// be accepted and refused instead of being left waiting.
 type Spare struct{ file *os.File }
 
 // Refill opens the descriptor, if it is used up.

@@ -10,14 +10,14 @@ import (
 	"sync"
 	"time"
 
-	"mayfly/commands"
+	"mayfly/commands/engine"
 	"mayfly/expiry/clock"
 )
 
 // Leaders says to whom commands are passed on. Safe for concurrent use.
 type Leaders interface {
-	// Leader returns the id of the leader; 0: there is none, and the channel closes when it is time to look again. Nil: there has
-	// been none for too long.
+	// Leader returns the id of the leader; 0: there is none, and the channel closes when it is time to look
+	// again. Nil: there has been none for too long.
 	Leader() (id uint64, again <-chan struct{})
 	// LeaderReachable reports whether a node is the leader and has been heard of.
 	LeaderReachable(id uint64) bool
@@ -55,7 +55,7 @@ type Proxy struct {
 
 	batch []entry
 	text  []byte // of the commands of the batch
-	state commands.SessionState
+	state engine.SessionState
 	began time.Duration // when the batch began to wait, as clock.Monotonic says
 
 	watched bool // the session at the leader watches something
@@ -68,11 +68,11 @@ type Proxy struct {
 
 // entry is a command of the batch.
 type entry struct {
-	from, to int               // of text; to is 0 for a command that is sent without a copy
-	large    [][]string        // such a command
-	replies  int               // that come for it
-	forward  *commands.Forward // without the commands
-	void     bool              // its watched keys are lost: the reply is null
+	from, to int             // of text; to is 0 for a command that is sent without a copy
+	large    [][]string      // such a command
+	replies  int             // that come for it
+	forward  *engine.Forward // without the commands
+	void     bool            // its watched keys are lost: the reply is null
 
 	watched, lost bool // of the proxy before the command
 }
@@ -83,9 +83,9 @@ func New(o Options) *Proxy { return &Proxy{o: o} }
 // Pending reports whether commands are to be passed on.
 func (p *Proxy) Pending() bool { return len(p.batch) > 0 }
 
-// Add adds a command. It reports whether Flush is due now: the arguments are valid no longer than that. Before a command with
-// another state of the session Flush is called, see [Proxy.Takes].
-func (p *Proxy) Add(f *commands.Forward) (full bool) {
+// Add adds a command. It reports whether Flush is due now: the arguments are valid no longer than that.
+// Before a command with another state of the session Flush is called, see [Proxy.Takes].
+func (p *Proxy) Add(f *engine.Forward) (full bool) {
 	if len(p.batch) == 0 {
 		p.state, p.began = f.State, clock.Monotonic()
 	}
@@ -110,7 +110,7 @@ func (p *Proxy) Add(f *commands.Forward) (full bool) {
 }
 
 // Takes reports whether a command may join the batch.
-func (p *Proxy) Takes(f *commands.Forward) bool {
+func (p *Proxy) Takes(f *engine.Forward) bool {
 	return len(p.batch) == 0 || p.state == f.State && p.batch[len(p.batch)-1].forward.Done == nil
 }
 
@@ -182,10 +182,10 @@ func (p *Proxy) pause(c <-chan time.Time) {
 	p.gone = errors.Join(p.gone, p.o.Gone())
 }
 
-// connect makes sure that there is a stream to the leader, whose session has the state. It returns the error reply if that
-// cannot be. Nothing of the batch was sent then.
+// connect makes sure that there is a stream to the leader, whose session has the state. It returns the error
+// reply if that cannot be. Nothing of the batch was sent then.
 func (p *Proxy) connect() (refusal string) {
-	_, patience := commands.Patience()
+	_, patience := engine.Patience()
 	for p.gone == nil {
 		id, again := p.o.Leaders.Leader()
 		if p.stream != nil && (id != 0 && id != p.stream.leader || p.o.Ended(p.stream.conn)) {
@@ -194,7 +194,7 @@ func (p *Proxy) connect() (refusal string) {
 		waited := clock.Monotonic() - p.began
 		switch {
 		case waited > patience, id == 0 && again == nil:
-			return commands.ErrNotRun.Error()
+			return engine.ErrNotRun.Error()
 		case id == 0:
 			select {
 			case <-again:
@@ -211,7 +211,7 @@ func (p *Proxy) connect() (refusal string) {
 				p.pause(time.After(lookInterval))
 				continue
 			}
-			p.stream = &stream{conn: conn, leader: id, state: commands.SessionState{Proto: 2, Database: "0"}}
+			p.stream = &stream{conn: conn, leader: id, state: engine.SessionState{Proto: 2, Database: "0"}}
 		}
 		if refusal, ok := p.sync(); ok {
 			return refusal
@@ -222,7 +222,8 @@ func (p *Proxy) connect() (refusal string) {
 	return ""
 }
 
-// sync brings the state of the session at the leader to that of the client's. It reports false if the stream does not work.
+// sync brings the state of the session at the leader to that of the client's. It reports false if the stream
+// does not work.
 func (p *Proxy) sync() (refusal string, ok bool) {
 	s, want := p.stream, p.state
 	var list [][]string
@@ -284,7 +285,8 @@ func (p *Proxy) sync() (refusal string, ok bool) {
 	return "", true
 }
 
-// waitedNote returns what tells a leader how long the next commands have waited. No client can send it: a command has a name.
+// waitedNote returns what tells a leader how long the next commands have waited. No client can send it: a
+// command has a name.
 func waitedNote(d time.Duration) []string {
 	return []string{"", strconv.FormatInt(d.Milliseconds(), 10)}
 }
@@ -298,8 +300,8 @@ func Waited(note []string) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// round sends commands and passes their replies on. It returns the last commands, if the node has run none of them because it
-// does not lead.
+// round sends commands and passes their replies on. It returns the last commands, if the node has run none of
+// them because it does not lead.
 func (p *Proxy) round(list []entry) (rest []entry) {
 	p.stream.begin(p)
 	p.noteWatches(list)
@@ -310,7 +312,7 @@ func (p *Proxy) round(list []entry) (rest []entry) {
 	for i := range list {
 		moved, err := p.reply(r, &list[i], list[i-refused:i])
 		if err != nil && p.gone == nil {
-			p.failAll(list[i-refused:i], commands.ErrNotRun.Error())
+			p.failAll(list[i-refused:i], engine.ErrNotRun.Error())
 			p.failUnknown(list[i:])
 		}
 		if err != nil || p.gone != nil {
@@ -340,9 +342,9 @@ func (p *Proxy) noteWatches(list []entry) {
 		}
 		e.watched, e.lost, e.void = p.watched, p.lost, false
 		switch e.forward.Kind {
-		case commands.ForwardWatch:
+		case engine.ForwardWatch:
 			p.watched = true
-		case commands.ForwardExec:
+		case engine.ForwardExec:
 			e.void = p.lost
 			p.watched, p.lost = false, false
 		}
@@ -381,11 +383,12 @@ func (p *Proxy) write(list []entry) <-chan error {
 	return result
 }
 
-// reply passes the reply of a command on, after the refusals of those before it that were held back. It reports whether the node
-// has not run the command, and holds the refusal back then. After an error the client has nothing of the reply, or is gone.
+// reply passes the reply of a command on, after the refusals of those before it that were held back. It
+// reports whether the node has not run the command, and holds the refusal back then. After an error the
+// client has nothing of the reply, or is gone.
 func (p *Proxy) reply(r *bufio.Reader, e *entry, held []entry) (moved bool, err error) {
 	if e.void {
-		p.failAll(held, commands.ErrNotRun.Error())
+		p.failAll(held, engine.ErrNotRun.Error())
 		p.emitNull(e)
 		return false, nil
 	}
@@ -402,7 +405,7 @@ func (p *Proxy) reply(r *bufio.Reader, e *entry, held []entry) (moved bool, err 
 		return true, copyReply(r, drop)
 	}
 	done := e.forward.Done != nil && line[0] == '*' && line[1] != '-'
-	p.failAll(held, commands.ErrNotRun.Error())
+	p.failAll(held, engine.ErrNotRun.Error())
 	start, emit := len(p.out), p.emit
 	if e.forward.Silent {
 		emit = drop
@@ -457,9 +460,9 @@ func (p *Proxy) failAll(list []entry, text string) {
 // failUnknown gives the clients of commands without a reply an error: whether these have run is not known.
 func (p *Proxy) failUnknown(list []entry) {
 	for i := range list {
-		text := commands.ErrNotRun
+		text := engine.ErrNotRun
 		if list[i].forward.Writes {
-			text = commands.ErrUnknownFate
+			text = engine.ErrUnknownFate
 		}
 		p.failAll(list[i:i+1], text.Error())
 	}
@@ -480,7 +483,7 @@ func (p *Proxy) emitNull(e *entry) {
 type stream struct {
 	conn   net.Conn
 	leader uint64
-	state  commands.SessionState // of the session at the other end
+	state  engine.SessionState // of the session at the other end
 
 	proxy   *Proxy        // that reads
 	healthy time.Duration // when the leader was last known to be reachable, as clock.Monotonic says
@@ -492,8 +495,8 @@ func (s *stream) begin(p *Proxy) { s.proxy, s.healthy = p, clock.Monotonic() }
 // errUnreachable is the error of a read from a leader that is not heard of.
 var errUnreachable = errors.New("the leader is unreachable")
 
-// Read reads from the leader, as long as the client waits and the leader is reachable. There is no other limit: commands may
-// block, or compute for long.
+// Read reads from the leader, as long as the client waits and the leader is reachable. There is no other
+// limit: commands may block, or compute for long.
 func (s *stream) Read(b []byte) (int, error) {
 	for {
 		if err := s.conn.SetReadDeadline(clock.Deadline(pollInterval)); err != nil {
@@ -519,7 +522,7 @@ func (s *stream) look() error {
 		s.healthy = now
 		return nil
 	}
-	patience, _ := commands.Patience()
+	patience, _ := engine.Patience()
 	if id, _ := p.o.Leaders.Leader(); id != 0 {
 		patience = newLeader
 	} else {

@@ -15,7 +15,8 @@ var errProtocol = errors.New("the leader sends what is no reply")
 // mostLine bounds a line of a reply. A buffer for replies holds one.
 const mostLine = 16 << 10
 
-// head returns the first line of the next reply with its end, valid until the next read. It does not consume it.
+// head returns the first line of the next reply with its end, valid until the next read. It does not consume
+// it.
 func head(r *bufio.Reader) ([]byte, error) {
 	for n := 1; ; {
 		line, err := r.Peek(n)

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"mayfly/commands"
+	"mayfly/commands/engine"
 	"mayfly/keyspace"
 	"mayfly/server/config"
 )
@@ -114,9 +114,9 @@ func TuneForLoading() {
 	}
 }
 
-// Keep keeps the memory of the process near what it needs until stop is closed. open returns the open keyspace,
-// or nil if none is open.
-func Keep(stop <-chan struct{}, open func() *keyspace.Keyspace, clients *commands.ClientMemoryLimit) {
+// Keep keeps the memory of the process near what it needs until stop is closed. open returns the open
+// keyspace, or nil if none is open.
+func Keep(stop <-chan struct{}, open func() *keyspace.Keyspace, clients *engine.ClientMemoryLimit) {
 	k := heapKeeper{}
 	if mayTuneGC() {
 		k.percent = largeHeapGC // see TuneForLoading
@@ -146,10 +146,10 @@ func Keep(stop <-chan struct{}, open func() *keyspace.Keyspace, clients *command
 	}
 }
 
-// The runtime's soft limit for a given maxmemory. The collector lets garbage grow to a share of the live heap,
-// unless that would exceed the limit: then it works harder. With too low a limit it would only burn time.
-// The process needs at least the items (maxmemory) and the buffers of connections. A third more is for keys
-// and values that were overwritten or deleted (keyspace/memtable).
+// The runtime's soft limit for a given maxmemory. The collector lets garbage grow to a share of the live
+// heap, unless that would exceed the limit: then it works harder. With too low a limit it would only burn
+// time. The process needs at least the items (maxmemory) and the buffers of connections. A third more is for
+// keys and values that were overwritten or deleted (keyspace/memtable).
 const (
 	runtimeFactor = 1.5
 	runtimeBase   = 256 << 20 // bytes

@@ -1,2 +1,3 @@
-// Package httpgate bounds the connections of mayfly's HTTP servers, and refuses requests under names of other machines.
+// Package httpgate bounds the connections of mayfly's HTTP servers, and refuses requests under names of other
+// machines.
 package httpgate

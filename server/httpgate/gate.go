@@ -38,8 +38,8 @@ func NewListener(ln net.Listener, most int) *Listener {
 	return l
 }
 
-// Accept waits for a connection and makes room for it. If all others have requests under way, it waits for the
-// end of one.
+// Accept waits for a connection and makes room for it. If all others have requests under way, it waits for
+// the end of one.
 func (l *Listener) Accept() (net.Conn, error) {
 	nc, err := l.Listener.Accept()
 	if err != nil {
@@ -144,8 +144,8 @@ func WithConn(ctx context.Context, nc net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, nc)
 }
 
-// Handler answers requests with another handler if their host is known. Connections of a [Listener] rest between requests, and
-// until a body has arrived. option is the option that adds hosts.
+// Handler answers requests with another handler if their host is known. Connections of a [Listener] rest
+// between requests, and until a body has arrived. option is the option that adds hosts.
 func Handler(hosts Hosts, option string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c, ok := r.Context().Value(connKey{}).(*conn); ok {
@@ -164,8 +164,8 @@ func Handler(hosts Hosts, option string, next http.Handler) http.Handler {
 	})
 }
 
-// arriving is a body of a request. The request is under way once all of it has arrived: a client that sends slowly keeps no other
-// out.
+// arriving is a body of a request. The request is under way once all of it has arrived: a client that sends
+// slowly keeps no other out.
 type arriving struct {
 	io.ReadCloser
 	conn *conn

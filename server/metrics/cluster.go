@@ -47,8 +47,8 @@ func collectCluster(out chan<- prometheus.Metric, v *topology.View) {
 	}
 }
 
-// clusterProblem returns why a node does not serve clients or send them to the leader, or nil. With leader set it must
-// lead.
+// clusterProblem returns why a node does not serve clients or send them to the leader, or nil. With leader
+// set it must lead.
 func clusterProblem(v *topology.View, leader bool) error {
 	switch {
 	case v.Cause != "":

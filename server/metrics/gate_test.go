@@ -66,7 +66,8 @@ func dial(t *testing.T, m *Server) net.Conn {
 
 const health = "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 
-// Connections that wait, whatever they have sent, keep out no other one, and do not keep the server from ending.
+// Connections that wait, whatever they have sent, keep out no other one, and do not keep the server from
+// ending.
 func TestWaitingConnections(t *testing.T) {
 	t.Parallel()
 	for name, sent := range map[string]string{"kept alive": health, "silent": "", "half a request": "GET /healthz HTTP/1.1\r\nHo"} {
@@ -104,7 +105,7 @@ func TestHosts(t *testing.T) {
 		"evil.example.org": false, "evil.example.org:9121": false, "example.org": false, "localhost.evil.example.org": false, "127.0.0.1.evil.example.org": false,
 		"db": false, "*": false,
 	} {
-		for _, path := range []string{"/metrics", "/healthz", "/debug/pprof/cmdline", "/none"} {
+		for _, path := range []string{"/", "/metrics", "/healthz", "/debug/pprof/cmdline", "/none"} {
 			nc := dial(t, m)
 			status, body := ask(t, nc, bufio.NewReader(nc), fmt.Sprintf("GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", path, host))
 			if (status != http.StatusMisdirectedRequest) != known {

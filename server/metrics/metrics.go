@@ -13,7 +13,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mayfly/commands"
+	"mayfly/commands/admin"
+	"mayfly/commands/engine"
+	"mayfly/commands/items"
 	"mayfly/expiry/clock"
 	"mayfly/server/httpgate"
 
@@ -36,7 +38,8 @@ const (
 	shutdownTimeout = time.Second      // for answers that are not sent yet
 )
 
-// longestWrite is how long a disk that is healthy takes for what replies wait for, beside the time of its bytes.
+// longestWrite is how long a disk that is healthy takes for what replies wait for, beside the time of its
+// bytes.
 const longestWrite = 5 * time.Second
 
 // Server is the HTTP server. Safe for concurrent use.
@@ -46,8 +49,8 @@ type Server struct {
 	log      zerolog.Logger
 	stopping atomic.Bool
 
-	mu     sync.RWMutex     // protects engine; held while its figures are read
-	engine *commands.Engine // nil while data is loaded and after Close
+	mu     sync.RWMutex   // protects engine; held while its figures are read
+	engine *engine.Engine // nil while data is loaded and after Close
 }
 
 // Options say what a server serves and to whom.
@@ -72,6 +75,9 @@ func Listen(o Options, log zerolog.Logger) (*Server, error) {
 		ErrorLog: scrapeLog{log}, MaxRequestsInFlight: maxScrapes,
 	})))
 	mux.Handle("GET /healthz", short(http.HandlerFunc(m.health)))
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "mayfly answers at /metrics and /healthz\n") // the client may have gone
+	})
 	if o.Profiles {
 		mux.HandleFunc("GET /debug/pprof/", limited(maxProfiles, pprof.Index))
 		mux.HandleFunc("GET /debug/pprof/cmdline", serveCommandLine)
@@ -104,7 +110,7 @@ func short(next http.Handler) http.Handler {
 func (m *Server) Addr() net.Addr { return m.listener.Addr() }
 
 // SetEngine sets the engine to report on; nil for none.
-func (m *Server) SetEngine(e *commands.Engine) {
+func (m *Server) SetEngine(e *engine.Engine) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.engine = e
@@ -123,9 +129,10 @@ func (m *Server) Close() {
 	}
 }
 
-// health answers 200 if clients are served and may write, else 503 and the reason. Damaged files on disk are told, but with
-// 200: memory has everything, and a supervisor that restarts the server would lose that. A follower of a cluster answers
-// 200, because it sends clients to the leader; with ?role=leader only the leader does.
+// health answers 200 if clients are served and may write, else 503 and the reason. Damaged files on disk are
+// told, but with 200: memory has everything, and a supervisor that restarts the server would lose that. A
+// follower of a cluster answers 200, because it sends clients to the leader; with ?role=leader only the
+// leader does.
 func (m *Server) health(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if err := m.healthProblem(r.URL.Query().Get("role") == "leader"); err != nil {
@@ -136,8 +143,8 @@ func (m *Server) health(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintln(w, "ok"+m.warning())
 }
 
-// warning says what is wrong although clients are served, and the role of a node of a cluster; empty if there is nothing
-// to say.
+// warning says what is wrong although clients are served, and the role of a node of a cluster; empty if there
+// is nothing to say.
 func (m *Server) warning() string {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -199,11 +206,11 @@ func (m *Server) Collect(out chan<- prometheus.Metric) {
 		collectCluster(out, m.engine.Cluster.View())
 		out <- prometheus.MustNewConstMetric(clusterDropped, prometheus.CounterValue, float64(m.engine.DroppedMessages()))
 	}
-	for _, f := range m.engine.Info() {
+	for _, f := range admin.Info(m.engine) {
 		switch value := f.Value.(type) {
-		case commands.ContainerInfo:
+		case admin.ContainerInfo:
 			collectContainer(out, value)
-		case commands.LogInfo:
+		case items.LogInfo:
 			collectLog(out, value)
 		default:
 			if metric, ok := metricsOfInfo[f.Name]; ok {

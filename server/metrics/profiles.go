@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"mayfly/commands"
+	"mayfly/commands/engine"
 )
 
 // serveCommandLine answers with the command line as pprof.Cmdline does, but without passwords.
@@ -24,7 +24,7 @@ func redactedArguments(args []string) []string {
 	for i, arg := range shown {
 		if name, isOption := strings.CutPrefix(arg, "--"); isOption {
 			name, _, hasValue := strings.Cut(name, "=")
-			if secret = commands.IsSecretOption(name); secret && hasValue {
+			if secret = engine.IsSecretOption(name); secret && hasValue {
 				shown[i] = "--" + name + "=(redacted)"
 			}
 		} else if secret {

@@ -5,7 +5,9 @@ import (
 	"strconv"
 	"time"
 
-	"mayfly/commands"
+	"mayfly/commands/admin"
+	"mayfly/commands/engine"
+	"mayfly/commands/items"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -17,11 +19,12 @@ type infoMetric struct {
 	desc  *prometheus.Desc
 }
 
-// collect sends the metric, unless the field is no number now. The status ok is 1, err is 0.
+// collect sends the metric, unless the field is no number now. The status ok is 1, err is 0; so are the
+// clocks manual and system.
 func (m *infoMetric) collect(out chan<- prometheus.Metric, value any) {
 	text := fmt.Sprint(value)
-	if text == "ok" || text == "err" {
-		text = map[string]string{"ok": "1", "err": "0"}[text]
+	if flag, ok := map[string]string{"ok": "1", "err": "0", "manual": "1", "system": "0"}[text]; ok {
+		text = flag
 	}
 	if n, err := strconv.ParseFloat(text, 64); err == nil {
 		out <- prometheus.MustNewConstMetric(m.desc, m.kind, n*m.scale)
@@ -46,6 +49,8 @@ var metricsOfInfo = map[string]infoMetric{
 	"uptime_in_seconds": gauge("uptime_seconds", "Time since the start.", 1),
 
 	"clock_ahead_ms":    gauge("clock_ahead_seconds", "How far the time of the data is ahead of the wall clock, which was set back.", 0.001),
+	"clock":             gauge("clock_manual", "Whether the time is moved by clients, as in tests.", 1),
+	"ephemeral":         gauge("ephemeral", "Whether all data goes with the process, as in tests.", 1),
 	"connected_clients": gauge("connected_clients", "Clients connected.", 1),
 	"maxclients":        gauge("max_clients", "Most clients at a time.", 1),
 	"blocked_clients":   gauge("blocked_clients", "Clients that wait in a command.", 1),
@@ -179,7 +184,7 @@ var durationBounds = func() (list []time.Duration) {
 	return list
 }()
 
-func collectCommand(out chan<- prometheus.Metric, c *commands.CommandStats) {
+func collectCommand(out chan<- prometheus.Metric, c *engine.CommandStats) {
 	shorter := make(map[float64]uint64, len(durationBounds))
 	for _, bound := range durationBounds {
 		shorter[bound.Seconds()] = uint64(c.Durations.Shorter(bound))
@@ -189,7 +194,7 @@ func collectCommand(out chan<- prometheus.Metric, c *commands.CommandStats) {
 	out <- prometheus.MustNewConstMetric(commandsRejected, prometheus.CounterValue, float64(c.Rejected), c.Name)
 }
 
-func collectContainer(out chan<- prometheus.Metric, c commands.ContainerInfo) {
+func collectContainer(out chan<- prometheus.Metric, c admin.ContainerInfo) {
 	for desc, n := range map[*prometheus.Desc]float64{
 		containerItems: float64(c.Items), containerExpiring: float64(c.Expiring), containerTTL: float64(c.AverageTTL) / 1000,
 	} {
@@ -197,7 +202,7 @@ func collectContainer(out chan<- prometheus.Metric, c commands.ContainerInfo) {
 	}
 }
 
-func collectLog(out chan<- prometheus.Metric, l commands.LogInfo) {
+func collectLog(out chan<- prometheus.Metric, l items.LogInfo) {
 	for desc, n := range map[*prometheus.Desc]float64{
 		containerLogEntries: float64(l.Entries), containerLogBytes: float64(l.Bytes),
 		containerLogPending: float64(l.Pending), containerLogLag: float64(l.Lag),

@@ -7,7 +7,8 @@ import (
 	"unsafe"
 )
 
-// TestCloneShort: the copies outlive the buffer from which the arguments were parsed, also that of a command of one word.
+// TestCloneShort: the copies outlive the buffer from which the arguments were parsed, also that of a command
+// of one word.
 func TestCloneShort(t *testing.T) {
 	t.Parallel()
 	for _, want := range [][]string{{"FLUSHDB"}, {"EXEC"}, {"SET", "key", ""}, {""}, {}} {

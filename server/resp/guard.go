@@ -6,7 +6,7 @@ import (
 	"math"
 	"unsafe"
 
-	"mayfly/commands"
+	"mayfly/commands/engine"
 )
 
 // Bounds for every client.
@@ -56,7 +56,7 @@ const (
 
 // ErrClientMemory means that no memory is left for a half-read command, or for replies that the client
 // does not take.
-var ErrClientMemory = errors.New(commands.ClientMemoryText)
+var ErrClientMemory = errors.New(engine.ClientMemoryText)
 
 // A Guard stands between a connection and redcon's parser, which trusts its input. It lets through only
 // whole commands within bounds. It takes memory only for bytes that have arrived, whatever length a
@@ -73,8 +73,8 @@ var ErrClientMemory = errors.New(commands.ClientMemoryText)
 //	0               start      pos          end          len(buf.bytes)
 type Guard struct {
 	buf     *buffer
-	memory  *commands.ClientMemory // charged for half-read commands that are not small
-	refused bool                   // the client could not be charged
+	memory  *engine.ClientMemory // charged for half-read commands that are not small
+	refused bool                 // the client could not be charged
 
 	start, end int // buf.bytes[start:end] has been read and not handed over
 	pos        int // how far the half-read command has been understood
@@ -87,7 +87,7 @@ type Guard struct {
 
 // NewGuard returns a guard that offers a read up to readAhead bytes, one of the sizes of buffers.
 // Large half-read commands are charged to the client's memory.
-func NewGuard(memory *commands.ClientMemory, readAhead int) Guard {
+func NewGuard(memory *engine.ClientMemory, readAhead int) Guard {
 	return Guard{memory: memory, bulk: -1, ahead: SmallBuffer, maxAhead: readAhead}
 }
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"mayfly/commands"
+	"mayfly/commands/engine"
 	"mayfly/test/drill"
 
 	"github.com/tidwall/redcon"
@@ -241,8 +241,8 @@ func TestGuardCutAnywhere(t *testing.T) {
 	}
 }
 
-// Hostile ways to send a command cost time in proportion to its length. Each of these takes milliseconds. It would take
-// a minute if the guard began anew, or copied its buffer, with every packet.
+// Hostile ways to send a command cost time in proportion to its length. Each of these takes milliseconds. It
+// would take a minute if the guard began anew, or copied its buffer, with every packet.
 func TestGuardTakesLinearTime(t *testing.T) {
 	t.Parallel()
 	drill.Slow(t)
@@ -304,9 +304,9 @@ func TestGuardTakesMemoryForWhatArrives(t *testing.T) {
 
 func TestGuardChargesTheClient(t *testing.T) {
 	t.Parallel()
-	var memory commands.ClientMemoryLimit
+	var memory engine.ClientMemoryLimit
 	memory.SetLimit(4 << 20)
-	open := func() Guard { return NewGuard(memory.Open(commands.NewSession(1, "", "", 0)), LargeBuffer) }
+	open := func() Guard { return NewGuard(memory.Open(engine.NewSession(1, "", "", 0)), LargeBuffer) }
 	send := func(g *Guard, size int) error {
 		data := fmt.Appendf(nil, "*1\r\n$%d\r\n%s", 3<<20, bytes.Repeat([]byte{'x'}, size))
 		for len(data) > 0 {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"unsafe"
 
-	"mayfly/commands/redisfmt"
+	"mayfly/redisfmt"
 
 	"github.com/tidwall/redcon"
 )
@@ -95,7 +95,8 @@ func (p *Parser) Forget(mark int) {
 	}
 }
 
-// CloneShort returns copies of the arguments of a command if they are short together, else the arguments themselves.
+// CloneShort returns copies of the arguments of a command if they are short together, else the arguments
+// themselves.
 func CloneShort(args []string) (own []string, ok bool) {
 	const short = 4 << 10 // bytes
 	size := 0

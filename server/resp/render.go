@@ -1,12 +1,13 @@
 package resp
 
 import (
+	"runtime"
 	"slices"
 	"strconv"
 	"unsafe"
 
-	"mayfly/commands"
-	"mayfly/commands/redisfmt"
+	"mayfly/commands/engine"
+	"mayfly/redisfmt"
 
 	"github.com/tidwall/redcon"
 )
@@ -15,39 +16,41 @@ import (
 func AppendError(dst []byte, text string) []byte { return redcon.AppendError(dst, text) }
 
 // AppendReply renders a reply for protocol 2 or 3, in the way Redis does.
-func AppendReply(dst []byte, proto int, r *commands.Reply) []byte {
+func AppendReply(dst []byte, proto int, r *engine.Reply) []byte {
 	switch r.Kind {
-	case commands.KindNone:
+	case engine.KindNone:
 		return dst
-	case commands.KindStatus:
+	case engine.KindStatus:
 		return redcon.AppendString(dst, r.Str)
-	case commands.KindError:
+	case engine.KindError:
 		return redcon.AppendError(dst, r.Str)
-	case commands.KindInteger:
+	case engine.KindInteger:
 		return redcon.AppendInt(dst, r.Int)
-	case commands.KindBulk:
+	case engine.KindBulk:
 		return redcon.AppendBulkString(dst, r.Str)
-	case commands.KindNull, commands.KindNullArray:
+	case engine.KindNull, engine.KindNullArray:
 		return appendNull(dst, proto, r.Kind)
-	case commands.KindDouble:
-		return appendDouble(dst, proto, r.Dbl)
-	case commands.KindBool:
+	case engine.KindDouble:
+		return appendDouble(dst, proto, r.Float())
+	case engine.KindBool:
 		return appendBool(dst, proto, r.Int != 0)
-	case commands.KindVerbatim:
+	case engine.KindVerbatim:
 		if r.Int != 0 {
 			return appendFormatted(dst, proto, r.Str)
 		}
 		return appendString(dst, proto, r)
-	case commands.KindElement:
+	case engine.KindElement:
 		return appendString(dst, proto, r)
-	case commands.KindBigNumber:
+	case engine.KindText:
+		return redcon.AppendBulkString(dst, r.Text.String())
+	case engine.KindBigNumber:
 		if proto < 3 {
 			return redcon.AppendBulkString(dst, r.Str)
 		}
 		dst = append(append(dst, '('), r.Str...)
 		return append(dst, '\r', '\n')
 	}
-	if r.Kind == commands.KindProtocol {
+	if r.Kind == engine.KindProtocol {
 		proto = int(r.Int)
 	}
 	dst = appendAggregate(dst, proto, r)
@@ -59,38 +62,41 @@ func AppendReply(dst []byte, proto int, r *commands.Reply) []byte {
 
 // appendAggregate renders the header of an array, map, set or push. Several replies in a row, and a
 // reply in a protocol of its own, have none.
-func appendAggregate(dst []byte, proto int, r *commands.Reply) []byte {
+func appendAggregate(dst []byte, proto int, r *engine.Reply) []byte {
 	n := len(r.Elems)
-	if r.Kind == commands.KindSeveral || r.Kind == commands.KindProtocol {
+	if r.Kind == engine.KindSeveral || r.Kind == engine.KindProtocol {
 		return dst
 	}
 	if proto >= 3 {
 		switch r.Kind {
-		case commands.KindMap:
+		case engine.KindMap:
 			return appendHeader(dst, '%', n/2)
-		case commands.KindSet:
+		case engine.KindSet:
 			return appendHeader(dst, '~', n)
-		case commands.KindPush:
+		case engine.KindPush:
 			return appendHeader(dst, '>', n)
 		}
+	}
+	if r.Kind == engine.KindArray && r.Int > 0 {
+		n = int(r.Int)
 	}
 	return redcon.AppendArray(dst, n)
 }
 
 // appendString renders a bulk or verbatim string.
-func appendString(dst []byte, proto int, r *commands.Reply) []byte {
+func appendString(dst []byte, proto int, r *engine.Reply) []byte {
 	dst = appendStringHead(dst, proto, r)
 	dst = append(dst, r.Str...)
 	return append(dst, stringTail(r)...)
 }
 
 // appendStringHead renders what comes before Str in a bulk or verbatim string.
-func appendStringHead(dst []byte, proto int, r *commands.Reply) []byte {
+func appendStringHead(dst []byte, proto int, r *engine.Reply) []byte {
 	switch {
-	case r.Kind == commands.KindElement:
+	case r.Kind == engine.KindElement:
 		dst = appendHeader(dst, '$', len("[]")+len(r.Str))
 		return append(dst, '[')
-	case r.Kind != commands.KindVerbatim || proto < 3:
+	case r.Kind != engine.KindVerbatim || proto < 3:
 		return appendHeader(dst, '$', len(r.Str))
 	}
 	dst = appendHeader(dst, '=', len("txt:")+len(r.Str))
@@ -98,8 +104,8 @@ func appendStringHead(dst []byte, proto int, r *commands.Reply) []byte {
 }
 
 // stringTail is what comes after Str in a bulk or verbatim string.
-func stringTail(r *commands.Reply) string {
-	if r.Kind == commands.KindElement {
+func stringTail(r *engine.Reply) string {
+	if r.Kind == engine.KindElement {
 		return "]\r\n"
 	}
 	return "\r\n"
@@ -122,11 +128,11 @@ func appendHeader(dst []byte, kind byte, n int) []byte {
 	return append(dst, '\r', '\n')
 }
 
-func appendNull(dst []byte, proto int, kind commands.Kind) []byte {
+func appendNull(dst []byte, proto int, kind engine.Kind) []byte {
 	switch {
 	case proto >= 3:
 		return append(dst, "_\r\n"...)
-	case kind == commands.KindNullArray:
+	case kind == engine.KindNullArray:
 		return append(dst, "*-1\r\n"...)
 	}
 	return redcon.AppendNull(dst)
@@ -156,11 +162,14 @@ func appendDouble(dst []byte, proto int, f float64) []byte {
 }
 
 // Exceeds reports whether a rendered reply takes more than size bytes, not counting its framing.
-func Exceeds(r *commands.Reply, size int) bool { return remainder(r, size) < 0 }
+func Exceeds(r *engine.Reply, size int) bool { return remainder(r, size) < 0 }
 
 // remainder is what a reply leaves of size bytes; negative if it needs more.
-func remainder(r *commands.Reply, size int) int {
+func remainder(r *engine.Reply, size int) int {
 	size -= len(r.Str)
+	if r.Kind == engine.KindText {
+		size -= r.Text.Size
+	}
 	for i := 0; i < len(r.Elems) && size >= 0; i++ {
 		const framing = 4
 		size = remainder(&r.Elems[i], size-framing)
@@ -176,7 +185,7 @@ const (
 
 // Stream renders a reply and sends it piece by piece, so that a large one is never in memory twice. room
 // is memory to render into. The error is that of send.
-func Stream(room []byte, proto int, r *commands.Reply, send func([]byte) error) error {
+func Stream(room []byte, proto int, r *engine.Reply, send func([]byte) error) error {
 	s := stream{room[:0], proto, send}
 	if err := s.reply(r); err != nil || len(s.out) == 0 {
 		return err
@@ -197,9 +206,16 @@ func (s *stream) flush() error {
 	return err
 }
 
-func (s *stream) reply(r *commands.Reply) error {
+// sendPiece sends a piece that has been computed, and leaves the processor to others before the next one.
+func (s *stream) sendPiece(piece []byte) error {
+	err := s.send(piece)
+	runtime.Gosched()
+	return err
+}
+
+func (s *stream) reply(r *engine.Reply) error {
 	switch {
-	case !Exceeds(r, pieceSize), r.Kind == commands.KindStatus, r.Kind == commands.KindError, r.Kind == commands.KindProtocol:
+	case !Exceeds(r, pieceSize), r.Kind == engine.KindStatus, r.Kind == engine.KindError, r.Kind == engine.KindProtocol:
 		s.out = AppendReply(s.out, s.proto, r)
 	case len(r.Elems) > 0:
 		s.out = appendAggregate(s.out, s.proto, r)
@@ -208,6 +224,15 @@ func (s *stream) reply(r *commands.Reply) error {
 				return err
 			}
 		}
+	case r.Kind == engine.KindText:
+		s.out = appendHeader(s.out, '$', r.Text.Size)
+		if err := s.flush(); err != nil {
+			return err
+		}
+		if err := r.Text.Render(s.sendPiece); err != nil {
+			return err
+		}
+		s.out = append(s.out, "\r\n"...)
 	default:
 		s.out = appendStringHead(s.out, s.proto, r)
 		if err := s.flush(); err != nil {

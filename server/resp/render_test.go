@@ -5,49 +5,50 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
-	"mayfly/commands"
-	"mayfly/commands/redisfmt"
+	"mayfly/commands/engine"
+	"mayfly/redisfmt"
 )
 
 func TestRender(t *testing.T) {
 	t.Parallel()
-	nested := commands.Array(commands.Map(commands.Bulk("a"), commands.Set(commands.Integer(1))), commands.Null)
+	nested := engine.Array(engine.Map(engine.Bulk("a"), engine.Set(engine.Integer(1))), engine.Null)
 	for _, c := range []struct {
-		reply        commands.Reply
+		reply        engine.Reply
 		resp2, resp3 string
 	}{
-		{commands.Reply{}, "", ""},
-		{commands.OK, "+OK\r\n", "+OK\r\n"},
-		{commands.Status("a\r\nb"), "+a  b\r\n", "+a  b\r\n"},
-		{commands.Fail(commands.Error("WRONGTYPE x\n:1")), "-WRONGTYPE x :1\r\n", "-WRONGTYPE x :1\r\n"},
-		{commands.Integer(math.MinInt64), ":-9223372036854775808\r\n", ":-9223372036854775808\r\n"},
-		{commands.Bulk(""), "$0\r\n\r\n", "$0\r\n\r\n"},
-		{commands.Bulk("a\r\n\x00"), "$4\r\na\r\n\x00\r\n", "$4\r\na\r\n\x00\r\n"},
-		{commands.Null, "$-1\r\n", "_\r\n"},
-		{commands.NullArray, "*-1\r\n", "_\r\n"},
-		{commands.Reply{Kind: commands.KindProtocol, Int: 2, Elems: []commands.Reply{commands.Null}}, "$-1\r\n", "$-1\r\n"},
-		{commands.Reply{Kind: commands.KindProtocol, Int: 3, Elems: []commands.Reply{commands.Map(commands.Null, commands.Null)}}, "%1\r\n_\r\n_\r\n", "%1\r\n_\r\n_\r\n"},
-		{commands.Array(), "*0\r\n", "*0\r\n"},
-		{commands.Map(commands.Bulk("k"), commands.Integer(1)), "*2\r\n$1\r\nk\r\n:1\r\n", "%1\r\n$1\r\nk\r\n:1\r\n"},
-		{commands.Set(commands.Integer(1)), "*1\r\n:1\r\n", "~1\r\n:1\r\n"},
-		{commands.Reply{Kind: commands.KindPush, Elems: []commands.Reply{commands.Bulk("m")}}, "*1\r\n$1\r\nm\r\n", ">1\r\n$1\r\nm\r\n"},
-		{commands.Reply{Kind: commands.KindBool, Int: 1}, ":1\r\n", "#t\r\n"},
-		{commands.Reply{Kind: commands.KindBool}, ":0\r\n", "#f\r\n"},
-		{commands.Reply{Kind: commands.KindElement, Str: `{"a":1}`}, "$9\r\n[{\"a\":1}]\r\n", "$9\r\n[{\"a\":1}]\r\n"},
-		{commands.Verbatim("some text"), "$9\r\nsome text\r\n", "=13\r\ntxt:some text\r\n"},
-		{commands.Double(1.5), "$3\r\n1.5\r\n", ",1.5\r\n"},
-		{commands.Double(-0.1), "$4\r\n-0.1\r\n", ",-0.1\r\n"},
-		{commands.Double(3), "$1\r\n3\r\n", ",3\r\n"},
-		{commands.Double(1e16), "$17\r\n10000000000000000\r\n", ",10000000000000000\r\n"},
-		{commands.Double(1e17), "$5\r\n1e+17\r\n", ",1e+17\r\n"},
-		{commands.Double(0.00001), "$5\r\n1e-05\r\n", ",1e-05\r\n"},
-		{commands.Double(math.Inf(1)), "$3\r\ninf\r\n", ",inf\r\n"},
-		{commands.Double(math.Inf(-1)), "$4\r\n-inf\r\n", ",-inf\r\n"},
-		{commands.Double(math.NaN()), "$3\r\nnan\r\n", ",nan\r\n"},
+		{engine.Reply{}, "", ""},
+		{engine.OK, "+OK\r\n", "+OK\r\n"},
+		{engine.Status("a\r\nb"), "+a  b\r\n", "+a  b\r\n"},
+		{engine.Fail(engine.Error("WRONGTYPE x\n:1")), "-WRONGTYPE x :1\r\n", "-WRONGTYPE x :1\r\n"},
+		{engine.Integer(math.MinInt64), ":-9223372036854775808\r\n", ":-9223372036854775808\r\n"},
+		{engine.Bulk(""), "$0\r\n\r\n", "$0\r\n\r\n"},
+		{engine.Bulk("a\r\n\x00"), "$4\r\na\r\n\x00\r\n", "$4\r\na\r\n\x00\r\n"},
+		{engine.Null, "$-1\r\n", "_\r\n"},
+		{engine.NullArray, "*-1\r\n", "_\r\n"},
+		{engine.Reply{Kind: engine.KindProtocol, Int: 2, Elems: []engine.Reply{engine.Null}}, "$-1\r\n", "$-1\r\n"},
+		{engine.Reply{Kind: engine.KindProtocol, Int: 3, Elems: []engine.Reply{engine.Map(engine.Null, engine.Null)}}, "%1\r\n_\r\n_\r\n", "%1\r\n_\r\n_\r\n"},
+		{engine.Array(), "*0\r\n", "*0\r\n"},
+		{engine.Map(engine.Bulk("k"), engine.Integer(1)), "*2\r\n$1\r\nk\r\n:1\r\n", "%1\r\n$1\r\nk\r\n:1\r\n"},
+		{engine.Set(engine.Integer(1)), "*1\r\n:1\r\n", "~1\r\n:1\r\n"},
+		{engine.Reply{Kind: engine.KindPush, Elems: []engine.Reply{engine.Bulk("m")}}, "*1\r\n$1\r\nm\r\n", ">1\r\n$1\r\nm\r\n"},
+		{engine.Reply{Kind: engine.KindBool, Int: 1}, ":1\r\n", "#t\r\n"},
+		{engine.Reply{Kind: engine.KindBool}, ":0\r\n", "#f\r\n"},
+		{engine.Reply{Kind: engine.KindElement, Str: `{"a":1}`}, "$9\r\n[{\"a\":1}]\r\n", "$9\r\n[{\"a\":1}]\r\n"},
+		{engine.Verbatim("some text"), "$9\r\nsome text\r\n", "=13\r\ntxt:some text\r\n"},
+		{engine.Double(1.5), "$3\r\n1.5\r\n", ",1.5\r\n"},
+		{engine.Double(-0.1), "$4\r\n-0.1\r\n", ",-0.1\r\n"},
+		{engine.Double(3), "$1\r\n3\r\n", ",3\r\n"},
+		{engine.Double(1e16), "$17\r\n10000000000000000\r\n", ",10000000000000000\r\n"},
+		{engine.Double(1e17), "$5\r\n1e+17\r\n", ",1e+17\r\n"},
+		{engine.Double(0.00001), "$5\r\n1e-05\r\n", ",1e-05\r\n"},
+		{engine.Double(math.Inf(1)), "$3\r\ninf\r\n", ",inf\r\n"},
+		{engine.Double(math.Inf(-1)), "$4\r\n-inf\r\n", ",-inf\r\n"},
+		{engine.Double(math.NaN()), "$3\r\nnan\r\n", ",nan\r\n"},
 		{nested, "*2\r\n*2\r\n$1\r\na\r\n*1\r\n:1\r\n$-1\r\n", "*2\r\n%1\r\n$1\r\na\r\n~1\r\n:1\r\n_\r\n"},
 	} {
 		if got := string(AppendReply(nil, 2, &c.reply)); got != c.resp2 {
@@ -65,13 +66,13 @@ func FuzzRender(f *testing.F) {
 	f.Add("OK", "value\r\n:1\r\n", int64(-1), 1.5)
 	f.Add("ERR a\nb\r", "", int64(math.MaxInt64), 1e-300)
 	f.Fuzz(func(t *testing.T, line, text string, n int64, d float64) {
-		reply := commands.Array(
-			commands.Status(line),
-			commands.Reply{Kind: commands.KindError, Str: line},
-			commands.Map(commands.Bulk(text), commands.Integer(n)),
-			commands.Set(commands.Double(d), commands.Null),
-			commands.Verbatim(text),
-			commands.Reply{Kind: commands.KindBool, Int: n & 1},
+		reply := engine.Array(
+			engine.Status(line),
+			engine.Reply{Kind: engine.KindError, Str: line},
+			engine.Map(engine.Bulk(text), engine.Integer(n)),
+			engine.Set(engine.Double(d), engine.Null),
+			engine.Verbatim(text),
+			engine.Reply{Kind: engine.KindBool, Int: n & 1},
 		)
 		flat := strings.NewReplacer("\r", " ", "\n", " ").Replace(line)
 		want := []any{flat, fmt.Errorf("%s", flat), []any{text, n}, []any{d, nil}, "txt:" + text, n&1 == 1}
@@ -149,11 +150,11 @@ func readReply(t testing.TB, s string) (value any, rest string) {
 func BenchmarkRender(b *testing.B) {
 	for _, c := range []struct {
 		name  string
-		reply commands.Reply
+		reply engine.Reply
 	}{
-		{"OK", commands.OK},
-		{"Bulk285", commands.Bulk(strings.Repeat("x", 285))},
-		{"Map", commands.Map(commands.Bulk("ts"), commands.Integer(1), commands.Bulk("ttl"), commands.Double(1.5))},
+		{"OK", engine.OK},
+		{"Bulk285", engine.Bulk(strings.Repeat("x", 285))},
+		{"Map", engine.Map(engine.Bulk("ts"), engine.Integer(1), engine.Bulk("ttl"), engine.Double(1.5))},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -169,14 +170,22 @@ func BenchmarkRender(b *testing.B) {
 func TestStream(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("0123456789abcdef", 1<<16)
-	many := make([]commands.Reply, 50_000)
+	many := make([]engine.Reply, 50_000)
 	for i := range many {
-		many[i] = commands.Integer(7)
+		many[i] = engine.Integer(7)
 	}
-	for _, reply := range []commands.Reply{
-		commands.OK, {}, commands.Bulk(long), commands.Verbatim(long), {Kind: commands.KindElement, Str: long}, commands.Array(many...),
-		commands.Map(commands.Bulk("a"), commands.Verbatim(long), commands.Bulk("b"), commands.Array(commands.Bulk(long), commands.Null)),
-		{Kind: commands.KindSeveral, Elems: []commands.Reply{commands.Bulk(long), commands.Integer(1)}},
+	text := engine.Reply{Kind: engine.KindText, Text: &engine.Text{Size: len(long), Render: func(send func([]byte) error) error {
+		for piece := range slices.Chunk([]byte(long), pieceSize) {
+			if err := send(piece); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}}
+	for _, reply := range []engine.Reply{
+		text, engine.Array(engine.Null, text, engine.OK), engine.OK, {}, engine.Bulk(long), engine.Verbatim(long), {Kind: engine.KindElement, Str: long}, engine.Array(many...),
+		engine.Map(engine.Bulk("a"), engine.Verbatim(long), engine.Bulk("b"), engine.Array(engine.Bulk(long), engine.Null)),
+		{Kind: engine.KindSeveral, Elems: []engine.Reply{engine.Bulk(long), engine.Integer(1)}},
 	} {
 		for _, proto := range []int{2, 3} {
 			var got []byte
@@ -198,7 +207,7 @@ func TestStream(t *testing.T) {
 func TestStreamFails(t *testing.T) {
 	t.Parallel()
 	failure, calls := errors.New("broken"), 0
-	reply := commands.Array(commands.Bulk(strings.Repeat("x", 2*chunkSize)), commands.Bulk("y"))
+	reply := engine.Array(engine.Bulk(strings.Repeat("x", 2*chunkSize)), engine.Bulk("y"))
 	err := Stream(nil, 2, &reply, func([]byte) error {
 		calls++
 		return failure

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 
 	"github.com/gomodule/redigo/redis"
 )
@@ -34,7 +35,8 @@ func (c *boundedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// open returns a connection to the server for a client at an address, which replies most bytes. It closes with the context.
+// open returns a connection to the server for a client at an address, which replies most bytes. It closes
+// with the context.
 func (s *Server) open(ctx context.Context, addr string, known bool, most int) (c redis.Conn, done func(), err error) {
 	nc, err := s.backend.Open(addr, known)
 	if err != nil {
@@ -45,8 +47,8 @@ func (s *Server) open(ctx context.Context, addr string, known bool, most int) (c
 	return c, func() { stop(); _ = c.Close() }, nil
 }
 
-// command runs the command whose words are the body, a JSON array. The container of the query is selected before. The answer is
-// {"reply": …} or {"error": "…"}.
+// command runs the command whose words are the body, a JSON array. The container of the query is selected
+// before. The answer is {"reply": …} or {"error": "…"}.
 func (s *Server) command(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -100,10 +102,16 @@ func do(c redis.Conn, name string, args ...any) (any, error) {
 // plain returns an error in the words of the page.
 func plain(err error) error {
 	switch {
+	case err == nil:
+		return nil
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe):
 		return errors.New("ERR the server has ended the connection")
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return errors.New("ERR the command takes too long for the page: use redis-cli")
+	case strings.Contains(err.Error(), "Protocol error: invalid bulk length"):
+		return errors.New("ERR a value of the command is longer than max-value-size")
+	case strings.Contains(err.Error(), "Protocol error: unauthenticated bulk length"):
+		return errors.New("ERR the password is longer than any that the server takes")
 	}
 	return err
 }

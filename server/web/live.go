@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"mayfly/commands"
+	"mayfly/commands/engine"
 	"mayfly/expiry/clock"
 
 	"github.com/gomodule/redigo/redis"
@@ -28,7 +28,8 @@ const (
 	sampler = "127.0.0.1:0" // the address of the client that samples
 )
 
-// live sends samples to the browsers that show the page. It samples only while there are some. Safe for concurrent use.
+// live sends samples to the browsers that show the page. It samples only while there are some. Safe for
+// concurrent use.
 type live struct {
 	server *Server
 	ended  chan struct{}
@@ -54,7 +55,8 @@ type sample struct {
 	Writes     int64             `json:"writes"` // of those that may write
 }
 
-// census is what takes a look at all containers. Where there are very many, that takes long, and samples share one.
+// census is what takes a look at all containers. Where there are very many, that takes long, and samples
+// share one.
 type census struct {
 	due   time.Duration  // when the next one is taken, as clock.Monotonic
 	info  map[string]any // as in a sample
@@ -258,11 +260,11 @@ func (s *sample) parseInfo(text string) {
 func (s *sample) addCalls(command, value string) {
 	calls, _, _ := strings.Cut(strings.TrimPrefix(value, "calls="), ",")
 	n, _ := strconv.ParseInt(calls, 10, 64)
-	switch c, _ := commands.Lookup(strings.Split(command, "|")); {
+	switch c, _ := engine.Lookup(strings.Split(command, "|")); {
 	case c == nil:
-	case c.Flags&(commands.Write|commands.MayWrite) != 0:
+	case c.Flags&(engine.Write|engine.MayWrite) != 0:
 		s.Writes += n
-	case c.Flags&commands.ReadOnly != 0 && !isOwn[command]:
+	case c.Flags&engine.ReadOnly != 0 && !isOwn[command]:
 		s.Reads += n
 	}
 }

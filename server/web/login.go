@@ -16,8 +16,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// cookieName returns the name of the cookie that shows that a browser has given the password. Browsers do not tell the ports of a
-// host apart, so the cookies of several servers differ by their names.
+// cookieName returns the name of the cookie that shows that a browser has given the password. Browsers do not
+// tell the ports of a host apart, so the cookies of several servers differ by their names.
 func cookieName(r *http.Request) string {
 	if _, port, err := net.SplitHostPort(r.Host); err == nil {
 		return "mayfly-" + port
@@ -67,7 +67,8 @@ func (s *sessions) begin(password string) string {
 	return value
 }
 
-// has reports whether a cookie is of a session that has given the password of now. A session of another password ends.
+// has reports whether a cookie is of a session that has given the password of now. A session of another
+// password ends.
 func (s *sessions) has(value, password string) bool {
 	key, sum := sha256.Sum256([]byte(value)), sha256.Sum256([]byte(password))
 	s.mu.Lock()
@@ -97,8 +98,8 @@ func (s *sessions) endAll() {
 	clear(s.list)
 }
 
-// EndSessions ends the sessions of all browsers. The server calls it when the password changes: a session would be valid again
-// if the old password came back.
+// EndSessions ends the sessions of all browsers. The server calls it when the password changes: a session
+// would be valid again if the old password came back.
 func (s *Server) EndSessions() { s.sessions.endAll() }
 
 // isKnown reports whether a request needs no password or comes from a browser that has given it.
@@ -122,7 +123,8 @@ func (s *Server) known(next http.Handler) http.Handler {
 	})
 }
 
-// maxLogins is how many passwords are checked at a time. Those of guessers wait, and must not hold all connections.
+// maxLogins is how many passwords are checked at a time. Those of guessers wait, and must not hold all
+// connections.
 const maxLogins = 4
 
 // login checks a password as AUTH does, with its delays for those who guess.
@@ -159,7 +161,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	var refused redis.Error
 	switch _, err := do(c, "AUTH", *given.Password); {
 	case errors.As(err, &refused):
-		http.Error(w, err.Error(), http.StatusUnauthorized)
+		http.Error(w, plain(err).Error(), http.StatusUnauthorized)
 	case err != nil:
 		http.Error(w, plain(err).Error(), http.StatusServiceUnavailable)
 	default:

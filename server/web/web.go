@@ -39,7 +39,8 @@ type times struct {
 
 var usualTimes = times{read: 10 * time.Second, answer: 30 * time.Second, idle: 5 * time.Minute}
 
-// policy is the Content-Security-Policy of all answers: the page loads its own files only, and makes no HTML from text.
+// policy is the Content-Security-Policy of all answers: the page loads its own files only, and makes no HTML
+// from text.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; " +
 	"form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 
@@ -56,7 +57,8 @@ type Options struct {
 
 // Backend is the server that the page shows. Safe for concurrent use.
 type Backend interface {
-	// Open returns a connection to the server, as that of a client at an address. It is authenticated if known is set.
+	// Open returns a connection to the server, as that of a client at an address. It is authenticated if
+	// known is set.
 	Open(addr string, known bool) (net.Conn, error)
 	// Password returns the option requirepass; empty: clients need none.
 	Password() string
@@ -105,6 +107,12 @@ func newServer(ln net.Listener, o Options, b Backend, t times) *Server {
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /", file)
+	for _, action := range []string{"/login", "/logout", "/command"} { // else these would be missing files
+		mux.HandleFunc("GET "+action, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Allow", http.MethodPost)
+			http.Error(w, "the page sends POST here", http.StatusMethodNotAllowed)
+		})
+	}
 	mux.Handle("GET /state", sameSite(http.HandlerFunc(s.state)))
 	mux.Handle("GET /live", sameSite(s.known(http.HandlerFunc(s.live.serve))))
 	mux.Handle("POST /login", fromPage(http.HandlerFunc(s.login)))
@@ -166,7 +174,8 @@ func (s *Server) withHeaders(next http.Handler) http.Handler {
 	})
 }
 
-// isDenied reports whether the protected mode refuses a request: it comes from another machine while there is no password.
+// isDenied reports whether the protected mode refuses a request: it comes from another machine while there is
+// no password.
 func (s *Server) isDenied(r *http.Request) bool {
 	addr, err := net.ResolveTCPAddr("tcp", r.RemoteAddr)
 	return s.backend.Password() == "" && (err != nil || s.backend.Denies(addr))
@@ -187,8 +196,8 @@ func (s *Server) permitted(next http.Handler) http.Handler {
 	})
 }
 
-// tokenHeader is a header that a page of others cannot send: its browser would ask first, and gets no permission. Browsers send
-// no Sec-Fetch-Site over plain HTTP, except to this machine.
+// tokenHeader is a header that a page of others cannot send: its browser would ask first, and gets no
+// permission. Browsers send no Sec-Fetch-Site over plain HTTP, except to this machine.
 const tokenHeader = "X-Mayfly-Page"
 
 // fromPage refuses a request that a page of others may have made, and bounds its body.
@@ -218,7 +227,8 @@ func sameSite(next http.Handler) http.Handler {
 	})
 }
 
-// isOwnOrigin reports whether an origin is that of the page. Without TLS it may be https too: a proxy on this machine may add TLS.
+// isOwnOrigin reports whether an origin is that of the page. Without TLS it may be https too: a proxy on this
+// machine may add TLS.
 func isOwnOrigin(r *http.Request, origin string) bool {
 	return origin == "https://"+r.Host || r.TLS == nil && origin == "http://"+r.Host
 }

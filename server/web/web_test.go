@@ -62,7 +62,8 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// pipes is a listener whose connections have no buffer, so that a client that does not read is noticed at once.
+// pipes is a listener whose connections have no buffer, so that a client that does not read is noticed at
+// once.
 type pipes struct {
 	conns chan net.Conn
 	done  context.Context
@@ -209,7 +210,8 @@ func TestSlowViewers(t *testing.T) {
 	})
 }
 
-// A server with very many containers is asked for all of them a fiftieth of the time at most, and for the rest each second.
+// A server with very many containers is asked for all of them a fiftieth of the time at most, and for the
+// rest each second.
 func TestLiveOfManyContainers(t *testing.T) {
 	const containers = 50_000
 	var censuses atomic.Int64
@@ -346,7 +348,8 @@ func TestGuessersHoldNoConnections(t *testing.T) {
 	})
 }
 
-// The server knows who gives a password, so that it delays those who guess, and does not take them for clients that gave it.
+// The server knows who gives a password, so that it delays those who guess, and does not take them for
+// clients that gave it.
 func TestLoginIsOfItsAddress(t *testing.T) {
 	t.Parallel()
 	type opened struct {
@@ -384,14 +387,19 @@ func TestLiveInProtectedMode(t *testing.T) {
 	})
 }
 
-// A command that takes too long answers, and so do one whose connection ends, and one whose reply is not read to its end.
+// A command that takes too long answers, and so do one whose connection ends, and one whose reply is not read
+// to its end.
 func TestCommandsThatFail(t *testing.T) {
 	for want, tt := range map[string]struct {
 		takes   time.Duration
 		backend func(net.Conn)
 	}{
 		"the command takes too long for the page: use redis-cli": {usualTimes.answer, func(nc net.Conn) { _, _ = io.Copy(io.Discard, nc) }},
-		"the server has ended the connection":                    {0, func(nc net.Conn) { _, _ = nc.Read(make([]byte, 1)); _ = nc.Close() }},
+		"a value of the command is longer than max-value-size": {0, func(nc net.Conn) {
+			_, _ = io.WriteString(nc, "-ERR Protocol error: invalid bulk length\r\n")
+			_, _ = io.Copy(io.Discard, nc)
+		}},
+		"the server has ended the connection": {0, func(nc net.Conn) { _, _ = nc.Read(make([]byte, 1)); _ = nc.Close() }},
 		"the reply is longer than 1048576 bytes: ask for less, or use redis-cli": {0, func(nc net.Conn) {
 			_, _ = nc.Read(make([]byte, 1<<10))
 			total, part := 0, make([]byte, 1<<16)
@@ -413,6 +421,18 @@ func TestCommandsThatFail(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Actions are posted: they are no missing files.
+func TestActionsArePosted(t *testing.T) {
+	inBubble(t, fakeBackend{}, func(t *testing.T, dial func() client) {
+		for path, want := range map[string]int{"/command": 405, "/login": 405, "/logout": 405, "/none": 404} {
+			r := dial().send(t, "GET "+path+" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+			if allow := r.Header.Get("Allow"); r.StatusCode != want || (want == 405) != (allow == "POST") {
+				t.Errorf("GET %s: %s, Allow %q", path, r.Status, allow)
+			}
+		}
+	})
 }
 
 // A browser that leaves ends its command.

@@ -18,7 +18,8 @@ type binary struct {
 	Base64 *string `json:"base64"`
 }
 
-// parseWords returns the words of a command. It refuses what decoding would change: a word names what is read or deleted.
+// parseWords returns the words of a command. It refuses what decoding would change: a word names what is read
+// or deleted.
 func parseWords(body []byte) ([]string, error) {
 	var list []json.RawMessage
 	if !utf8.Valid(body) || json.Unmarshal(body, &list) != nil || len(list) == 0 || len(list) > maxWords {
@@ -54,7 +55,8 @@ func parseWord(text json.RawMessage) (string, error) {
 	return "", errWords
 }
 
-// hasLoneSurrogate reports whether a valid JSON string escapes half of a pair, which encoding/json replaces by U+FFFD.
+// hasLoneSurrogate reports whether a valid JSON string escapes half of a pair, which encoding/json replaces
+// by U+FFFD.
 func hasLoneSurrogate(text []byte) bool {
 	for i := 0; i < len(text); i++ {
 		if text[i] != '\\' {

@@ -78,8 +78,8 @@ func TestWorkerInNode(t *testing.T) {
 	}
 }
 
-// ledger is what workers have said: a line "mail <address> <etag>" for each mail, and "done <etag>" once the entry is
-// acknowledged. Safe for concurrent use, but for accepted.
+// ledger is what workers have said: a line "mail <address> <etag>" for each mail, and "done <etag>" once the
+// entry is acknowledged. Safe for concurrent use, but for accepted.
 type ledger struct {
 	t        *testing.T
 	accepted []string // addresses in the carts that the server has
@@ -123,15 +123,19 @@ func (l *ledger) missing(addresses []string) (n int) {
 	return n
 }
 
-// killWorkers runs a worker while carts die, kills it and starts it again, and does the same to the server. Each cart that
-// the server has accepted gets a mail, and none gets another after the first was acknowledged. build makes the worker for
-// a server on a port; what it returns makes a process of it.
+// emptied is the address in carts that their customer deletes: it gets no mail.
+const emptied = "emptied@example.org"
+
+// killWorkers runs a worker while carts die, kills it and starts it again, and does the same to the server.
+// Each cart that the server has accepted gets a mail, and none gets another after the first was acknowledged.
+// A cart that is deleted gets none. build makes the worker for a server on a port; what it returns makes a
+// process of it.
 func killWorkers(t *testing.T, build func(t *testing.T, port string) func() *exec.Cmd) {
 	dir := filepath.Join(t.TempDir(), "data")
 	p := harness.Start(t, dir)
 	command := build(t, p.Port)
 	c := p.Client()
-	if err := c.Do(t.Context(), "CONTAINER.CREATE", "carts", "TTL", 1, "LOG", 3600).Err(); err != nil {
+	if err := c.Do(t.Context(), "CONTAINER.CREATE", "carts", "TTL", 1, "LOG", 3600, "DELETES", "yes").Err(); err != nil {
 		t.Fatal(err)
 	}
 	l := &ledger{t: t, etags: map[string]string{}, mails: map[string]int{}, done: map[string]bool{}}
@@ -143,6 +147,12 @@ func killWorkers(t *testing.T, build func(t *testing.T, port string) func() *exe
 	})
 	many := drill.Pick(50, 50, 200)
 	l.put(c, 2*many)
+	if err := c.Do(t.Context(), "DOC.PUT", "carts", "emptied", fmt.Sprintf(`{"mail":%q}`, emptied), "TTL", -1).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := c.Do(t.Context(), "DOC.DEL", "carts", "emptied").Int(); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
 	kill := l.run(command())
 	harness.WaitFor(t, "the first mails", func() bool { return l.missing(l.accepted) < 3*many/2 })
 	kill()
@@ -165,11 +175,14 @@ func killWorkers(t *testing.T, build func(t *testing.T, port string) func() *exe
 		groups, err := c.XInfoGroups(context.Background(), deathsStream).Result()
 		return err == nil && l.missing(l.accepted) == 0 && groups[0].Pending == 0 && groups[0].Lag == 0
 	})
-	if n, err := c.XLen(context.Background(), deathsStream).Result(); err != nil || n != int64(len(l.accepted)) {
-		t.Errorf("the log has %d entries, %v, and %d carts died", n, err, len(l.accepted))
+	if n, err := c.XLen(context.Background(), deathsStream).Result(); err != nil || n != int64(len(l.accepted))+1 {
+		t.Errorf("the log has %d entries, %v, and %d carts died and one was deleted", n, err, len(l.accepted))
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if etag := l.etags[emptied]; etag != "" {
+		t.Errorf("a cart that was deleted gets a mail, %s", etag)
+	}
 	twice := 0
 	for _, n := range l.mails {
 		twice += n - 1

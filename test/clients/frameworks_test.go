@@ -32,8 +32,8 @@ const (
 	pythonDeb  language = "Python" // as packaged by Debian 12
 )
 
-// framework is a library that TestFrameworks runs against the server, and a row of docs/frameworks.md. Version is the one
-// that the test runs.
+// framework is a library that TestFrameworks runs against the server, and a row of docs/frameworks.md.
+// Version is the one that the test runs.
 type framework struct {
 	name     string // as its users install it; in Python the package of Debian
 	version  string
@@ -135,7 +135,8 @@ func TestFrameworks(t *testing.T) {
 	}
 }
 
-// nodeProgram returns the program that uses a library of Node.js. npm installs all of them as package-lock.json pins them.
+// nodeProgram returns the program that uses a library of Node.js. npm installs all of them as
+// package-lock.json pins them.
 func nodeProgram(t *testing.T, f framework) *exec.Cmd {
 	t.Helper()
 	source, err := filepath.Abs(filepath.Join(frameworksDir, "node"))
@@ -171,8 +172,8 @@ func copyInto(t *testing.T, file, dir string) {
 // errNoModules says that the libraries for Go are not on this machine and cannot be fetched.
 var errNoModules = errors.New("no libraries")
 
-// buildGoFrameworks builds the tests of the libraries for Go and returns the path of the program. They are a module of
-// their own: the server does not depend on these libraries.
+// buildGoFrameworks builds the tests of the libraries for Go and returns the path of the program. They are a
+// module of their own: the server does not depend on these libraries.
 var buildGoFrameworks = sync.OnceValues(func() (string, error) {
 	in := func(args ...string) error {
 		cmd := exec.Command("go", args...)

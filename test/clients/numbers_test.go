@@ -11,7 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestNumbersForClients opens a container by its number, as clients do that know only numbers, and loses connections.
+// TestNumbersForClients opens a container by its number, as clients do that know only numbers, and loses
+// connections.
 func TestNumbersForClients(t *testing.T) {
 	harness.Parallel(t)
 	dir := filepath.Join(t.TempDir(), "data")

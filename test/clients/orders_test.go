@@ -29,12 +29,12 @@ const (
 // ordersPerPipeline is how many orders are read or touched at a time.
 const ordersPerPipeline = 500
 
-// TestOrders lives through what the server is for, with orders from a fixed seed. They are loaded through redis-cli and
-// read back byte for byte. A third dies by its own ttl, another third at once by a new default. Exactly the rest is there
-// after a restart.
+// TestOrders lives through what the server is for, with orders from a fixed seed. They are loaded through
+// redis-cli and read back byte for byte. A third dies by its own ttl, another third at once by a new default.
+// Exactly the rest is there after a restart.
 func TestOrders(t *testing.T) {
 	harness.Parallel(t)
-	number := drill.Pick(0, 10_000, 200_000)
+	number := drill.Pick(0, 3000, 200_000)
 	p := harness.Start(t, filepath.Join(t.TempDir(), "data"))
 	o := &orders{t, p.Client(), number}
 

@@ -22,8 +22,8 @@ func TestIoredis(t *testing.T) {
 	runInNode(t, "test/clients/testdata/ioredis.js", "ioredis", harness.IoredisVersions)
 }
 
-// nodeRedisVersions are the versions of node-redis that tests run: the last of version 4, which knows RESP2 only, the
-// last of version 5, and the newest.
+// nodeRedisVersions are the versions of node-redis that tests run: the last of version 4, which knows RESP2
+// only, the last of version 5, and the newest.
 var nodeRedisVersions = []string{"4.7.1", "5.12.1", "6.3.1"}
 
 // TestNodeRedis runs node_redis.js: node-redis is the other. Its package is called redis.
@@ -51,8 +51,8 @@ func runInNode(t *testing.T, script, library string, versions []string) {
 	}
 }
 
-// runScript runs a program with the port of a fresh server as one more argument. It ends with exit code 0 and the word
-// passed if all is well.
+// runScript runs a program with the port of a fresh server as one more argument. It ends with exit code 0 and
+// the word passed if all is well.
 func runScript(t *testing.T, program *exec.Cmd) {
 	t.Helper()
 	p := harness.Start(t, filepath.Join(t.TempDir(), "data"), "--requirepass", "secret")

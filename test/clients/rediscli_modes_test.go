@@ -14,7 +14,8 @@ import (
 	"mayfly/test/harness"
 )
 
-// linesOf starts redis-cli for a session that goes on until it is ended, and returns the lines that it prints.
+// linesOf starts redis-cli for a session that goes on until it is ended, and returns the lines that it
+// prints.
 func linesOf(p *harness.Process, args ...string) *bufio.Scanner {
 	p.T.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
@@ -85,8 +86,8 @@ func TestRedisCLIReports(t *testing.T) {
 	}
 }
 
-// TestRedisCLIWatches starts modes of redis-cli that go on until they are stopped, and waits for what each must print
-// sooner or later while commands are given.
+// TestRedisCLIWatches starts modes of redis-cli that go on until they are stopped, and waits for what each
+// must print sooner or later while commands are given.
 func TestRedisCLIWatches(t *testing.T) {
 	harness.Parallel(t)
 	p := harness.Start(t, filepath.Join(t.TempDir(), "data"))

@@ -16,8 +16,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestClusterClients changes the leader while programs in Go, Python and JavaScript write through clients for clusters and for
-// Sentinel. They go on by themselves after each change.
+// TestClusterClients changes the leader while programs in Go, Python and JavaScript write through clients for
+// clusters and for Sentinel. They go on by themselves after each change.
 func TestClusterClients(t *testing.T) {
 	t.Parallel()
 	c := startBrief(t)
@@ -123,7 +123,7 @@ func inGo(t *testing.T, name string, c redis.UniversalClient) *program {
 			select {
 			case <-stopping:
 				return
-			case <-time.After(5 * time.Millisecond):
+			case <-time.After(20 * time.Millisecond):
 			}
 			err := c.Set(t.Context(), key, n, 0).Err()
 			got := 0

@@ -112,8 +112,9 @@ var nodeFaults = []fault{
 	}, goesOn: true, strace: true},
 }
 
-// TestClusterFaults disturbs clusters in many ways, one after the other, while clients write ledgers and histories through all
-// nodes. No acknowledged write is lost, the histories are linearizable, and the nodes become equal.
+// TestClusterFaults disturbs clusters in many ways, one after the other, while clients write ledgers and
+// histories through all nodes. No acknowledged write is lost, the histories are linearizable, and the nodes
+// become equal.
 func TestClusterFaults(t *testing.T) {
 	alone := drill.On() // it measures how long clients wait
 	if !alone {
@@ -141,7 +142,7 @@ func disturb(t *testing.T, faults []fault) {
 	l.answer = 2 * time.Second // a node that is stopped does not even refuse
 	defer l.pause()
 	for round := range drill.Pick(1, 1, 10) {
-		d.h = newHistory(c, seed+uint64(round), drill.Pick[time.Duration](20, 20, 5)*time.Millisecond)
+		d.h = newHistory(c, seed+uint64(round), drill.Pick[time.Duration](40, 40, 5)*time.Millisecond)
 		d.h.began = began
 		d.h.begin()
 		defer d.h.stop()
@@ -187,8 +188,8 @@ func (d *faultDrill) during(t *testing.T, l *clusterLedger, f fault) {
 	t.Logf("writes go on after %v, and after its end after %v", outage.Round(time.Millisecond), after.Round(time.Millisecond))
 }
 
-// TestClusterClockSteps sets the clock of single nodes by an hour while clients write ledgers. What dies, dies by the clock of
-// the leader; it never runs backwards, whichever node leads.
+// TestClusterClockSteps sets the clock of single nodes by an hour while clients write ledgers. What dies,
+// dies by the clock of the leader; it never runs backwards, whichever node leads.
 func TestClusterClockSteps(t *testing.T) {
 	t.Parallel()
 	c := newInstrumented(t, ledgerArgs...)

@@ -23,8 +23,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Clients of a cluster record what they ask any of its nodes and what they are told. The checker porcupine looks for a
-// sequential order of the commands that agrees with the replies and their times.
+// Clients of a cluster record what they ask any of its nodes and what they are told. The checker porcupine
+// looks for a sequential order of the commands that agrees with the replies and their times.
 
 // historyOp is one command of a history. Each group of items has a key, a document and a counter.
 type historyOp struct {
@@ -36,7 +36,8 @@ type historyOp struct {
 // historyState is what a group holds; 0: nothing.
 type historyState struct{ key, doc, counter int64 }
 
-// unknown is the output of a write whose reply did not come: it may take effect at any time after its call, or never.
+// unknown is the output of a write whose reply did not come: it may take effect at any time after its call,
+// or never.
 const unknown = "?"
 
 var clusterHistory = porcupine.Model{
@@ -104,10 +105,12 @@ type historyWait struct {
 	asked    string        // of which node what, and how it replied
 }
 
-const historyClients = 8
+// historyClients is how many clients write and read at once.
+func historyClients() int { return drill.Pick(4, 4, 8) }
 
-// longestWait is how long a client waits for a reply, a redirection or a refusal of one node at most. 3 s are promised; drills
-// measure it, with what the nodes and the clients take from each other. Beside other tests, a reply must come.
+// longestWait is how long a client waits for a reply, a redirection or a refusal of one node at most. 3 s are
+// promised; drills measure it, with what the nodes and the clients take from each other. Beside other tests,
+// a reply must come.
 const longestWait = 3500 * time.Millisecond
 
 // replyTime is how long a client waits before it gives up.
@@ -125,11 +128,11 @@ func newHistory(c *harness.Cluster, seed uint64, pace time.Duration) *history {
 
 // begin lets the clients work until stop.
 func (h *history) begin() {
-	for i := range historyClients {
+	for i := range historyClients() {
 		h.wg.Go(func() { h.work(i) })
 	}
 	for i, n := range h.Nodes {
-		h.wg.Go(func() { h.readStale(historyClients+i, n) })
+		h.wg.Go(func() { h.readStale(historyClients()+i, n) })
 	}
 }
 
@@ -148,7 +151,8 @@ func (h *history) await(n int) {
 	})
 }
 
-// groups is how many groups are in use at a time, and groupTime for how long: a short history is easy to check.
+// groups is how many groups are in use at a time, and groupTime for how long: a short history is easy to
+// check.
 const (
 	groups    = 3
 	groupTime = time.Second
@@ -313,7 +317,8 @@ func (op historyOp) perform(ctx context.Context, c redis.Cmdable) (string, error
 	return a + " " + b, errors.Join(err1, err2)
 }
 
-// readStale reads a counter at one node, of the past if the node follows. It never goes back on one connection.
+// readStale reads a counter at one node, of the past if the node follows. It never goes back on one
+// connection.
 func (h *history) readStale(client int, n *harness.Node) {
 	r := rand.New(rand.NewPCG(h.seed, uint64(1000+client)))
 	c := n.Connect()
@@ -370,7 +375,7 @@ func (h *history) check() {
 		}
 	}
 	h.T.Logf("%d commands of %d clients through all nodes are linearizable: %v; %d without a reply took effect or may have; %d stale reads; the longest wait for a reply or a refusal was %v",
-		len(ops), historyClients, linearizable, open, h.stale, h.slowest.Round(time.Millisecond))
+		len(ops), historyClients(), linearizable, open, h.stale, h.slowest.Round(time.Millisecond))
 	for _, w := range h.waits {
 		wait := w.to - w.from
 		for _, span := range h.excused { // a node that is stopped reads the command later
@@ -397,8 +402,9 @@ func transcript(ops []porcupine.Operation) string {
 	return text.String()
 }
 
-// withoutUnseen removes the writes without a reply whose value is in no reply. It is unknown if they took effect: the
-// history is linearizable without them if and only if it is with them. It also returns the number of those that stay.
+// withoutUnseen removes the writes without a reply whose value is in no reply. It is unknown if they took
+// effect: the history is linearizable without them if and only if it is with them. It also returns the number
+// of those that stay.
 func withoutUnseen(ops []porcupine.Operation) (kept []porcupine.Operation, open int) {
 	seen := make(map[string]bool)
 	for _, op := range ops {

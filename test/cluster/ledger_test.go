@@ -18,8 +18,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// clockSlack is how far the clock of a cluster may be from the machine's: a new leader's starts at the end of the leased
-// time, which is a second ahead.
+// clockSlack is how far the clock of a cluster may be from the machine's: a new leader's starts at the end of
+// the leased time, which is a second ahead.
 const clockSlack = 3 * time.Second
 
 // ledgerWorker is a client of a cluster that keeps a ledger.
@@ -69,7 +69,7 @@ func newLedger(c *harness.Cluster, seed uint64) *clusterLedger {
 		do(c, "SET", ledger.Account(i), ledgerBalance)
 	}
 	random := func(n int) *rand.Rand { return rand.New(rand.NewPCG(seed, uint64(n))) }
-	for n := range drill.Pick(3, 3, 4) {
+	for n := range drill.Pick(2, 2, 4) {
 		w := ledger.NewCrashWorker(t, n, random(n+1))
 		w.Cluster, w.Slack = true, clockSlack
 		l.items = append(l.items, &ledgerItems{w})
@@ -400,7 +400,7 @@ func (w *ledgerDeaths) Step(c *redis.Client) (failure error) {
 	var ids []string
 	var lives []int64
 	now := time.Now().UnixMilli()
-	for range 20 {
+	for range drill.Pick(5, 5, 20) {
 		w.counter++
 		id := fmt.Sprintf("w%d-%d", w.number, w.counter)
 		ids, lives = append(ids, id), append(lives, 1+w.r.Int64N(500))

@@ -1,18 +1,14 @@
-// Package cluster tests clusters of processes: nodes that die, lose their disks or the network, are restarted and upgraded,
-// while clients write and remember what was acknowledged.
+// Package cluster tests clusters of processes: nodes that die, lose their disks or the network, are restarted
+// and upgraded, while clients write and remember what was acknowledged.
 package cluster
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"mayfly/test/drill"
 	"mayfly/test/harness"
-	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -20,17 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if testing.Short() && !drill.On() {
-		os.Exit(m.Run()) // nothing here starts a process, so mayfly is not built
-	}
-	// Most tests wait for disks and elections most of the time.
-	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
-		_ = parallel.Value.Set("4") // it is a number
-	}
-	harness.Main(m)
-}
+func TestMain(m *testing.M) { harness.MainOfWaiting(m) }
 
 // startBrief starts three nodes that elect a new leader soon after they have lost theirs.
 func startBrief(t *testing.T, args ...string) *harness.Cluster {
@@ -41,10 +27,11 @@ func startBrief(t *testing.T, args ...string) *harness.Cluster {
 	return c
 }
 
-// instrumented is the program with the hooks of test builds.
+// instrumented is the program with the hooks of test builds. Few packages have some, so most are compiled for
+// both programs. In a drill the keyspace also checks its invariants.
 var instrumented = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(filepath.Dir(harness.Binary), "mayfly-invariants")
-	return path, harness.Build(path, "-tags", "invariants")
+	path := filepath.Join(filepath.Dir(harness.Binary), "mayfly-hooks")
+	return path, harness.Build(path, "-tags", drill.Pick("hooks", "hooks", "hooks,invariants"))
 })
 
 // newInstrumented returns a cluster without nodes, of programs with hooks.
@@ -91,7 +78,8 @@ func transfer(c *harness.Cluster, to *harness.Node) {
 	})
 }
 
-// keepsLead plays a part during which the leader must stay. A busy machine may take the lead from it, but not each time.
+// keepsLead plays a part during which the leader must stay. A busy machine may take the lead from it, but not
+// each time.
 func keepsLead(c *harness.Cluster, part func(leader *harness.Node)) {
 	c.T.Helper()
 	const tries = 5

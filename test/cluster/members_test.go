@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// unchanged are clients as programs in Go use them: what they write must succeed with the retries of the library alone.
+// unchanged are clients as programs in Go use them: what they write must succeed with the retries of the
+// library alone.
 type unchanged struct {
 	*harness.Cluster
 	stopped atomic.Bool
@@ -27,12 +28,12 @@ type unchanged struct {
 // startUnchanged lets cluster clients write, each its own key, until stop.
 func startUnchanged(c *harness.Cluster) *unchanged {
 	u := &unchanged{Cluster: c}
-	for i := range 4 {
+	for i := range drill.Pick(2, 2, 4) {
 		u.wg.Go(func() {
 			client := c.ClusterClient()
 			defer client.Close()
 			key := fmt.Sprint("unchanged-", i)
-			pace := time.NewTicker(drill.Pick[time.Duration](50, 50, 2) * time.Millisecond)
+			pace := time.NewTicker(drill.Pick[time.Duration](100, 100, 2) * time.Millisecond)
 			defer pace.Stop()
 			for n := 1; !u.stopped.Load(); n++ {
 				began := time.Now()
@@ -110,15 +111,16 @@ func TestClusterRollingRestart(t *testing.T) {
 	t.Log(l.figures())
 }
 
-// TestClusterTransfer passes the lead on while clients count without a pause, and restarts the leader. Each command is done once:
-// a library that is told too early that one was not done repeats it. Nothing lives shorter.
+// TestClusterTransfer passes the lead on while clients count without a pause, and restarts the leader. Each
+// command is done once: a library that is told too early that one was not done repeats it. Nothing lives
+// shorter.
 func TestClusterTransfer(t *testing.T) {
 	t.Parallel()
 	c := harness.StartCluster(t, 3)
 	var stopped atomic.Bool
 	var calls atomic.Int64
 	var wg sync.WaitGroup
-	for i := range 8 {
+	for i := range drill.Pick(4, 4, 8) {
 		wg.Go(func() {
 			client := c.ClusterClient()
 			defer client.Close()
@@ -135,7 +137,7 @@ func TestClusterTransfer(t *testing.T) {
 		before := calls.Load()
 		c.Await("calls of cluster clients", func() bool { return calls.Load() > before+100 || t.Failed() })
 	}
-	for range drill.Pick(4, 4, 50) {
+	for range drill.Pick(2, 2, 50) {
 		goesOn()
 		const life = 20 * time.Second
 		began := time.Now()
@@ -148,7 +150,8 @@ func TestClusterTransfer(t *testing.T) {
 			t.Errorf("after %v another leader says that a key of %v has %d ms left", lived, life, left)
 		}
 		leader.Terminate()
-		leader.Start() // go-redis learns of another leader from this node, or after a while
+		goesOn() // the clients know the next leader, from this node
+		leader.Start()
 		leader.AwaitServing()
 	}
 	goesOn()
@@ -180,7 +183,7 @@ func TestClusterMembers(t *testing.T) {
 		do(c, "CLUSTER", "REMOVE", leader.Name)
 		outage := l.awaitSteps(5)
 		t.Logf("the leader, %s, is removed; the next write was acknowledged after %v", leader.Name, outage.Round(time.Millisecond))
-		u.awaitCalls(40) // it sends them to the next leader as long as it runs
+		u.awaitCalls(20) // it sends them to the next leader as long as it runs
 		if slices.Contains(c.Running(), leader) {
 			leader.End(syscall.SIGTERM) // it may have ended by itself
 		}

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// powerDisk is a disk whose power can be cut: a file system in a file. What was not forced down is in the page cache of that
-// file system alone, and so a copy of the file does not have it.
+// powerDisk is a disk whose power can be cut: a file system in a file. What was not forced down is in the
+// page cache of that file system alone, and so a copy of the file does not have it.
 type powerDisk struct {
 	t           *testing.T
 	image, path string
@@ -119,8 +119,8 @@ func TestPowerDisk(t *testing.T) {
 	}
 }
 
-// TestClusterPowerCuts cuts the power of the leader, and of all nodes at once, under a ledger. What was not forced to a disk is
-// lost with it.
+// TestClusterPowerCuts cuts the power of the leader, and of all nodes at once, under a ledger. What was not
+// forced to a disk is lost with it.
 func TestClusterPowerCuts(t *testing.T) {
 	t.Parallel()
 	c := harness.NewCluster(t, ledgerArgs...)
@@ -187,8 +187,9 @@ var harms = []struct {
 	}},
 }
 
-// TestClusterLostDisks takes the disk of a follower, or damages it in several ways. It gets everything from the others, and counts
-// for a majority again: writes go on while the other follower has the same fate. A drill plays all harms, all tests play some.
+// TestClusterLostDisks takes the disk of a follower, or damages it in several ways. It gets everything from
+// the others, and counts for a majority again: writes go on while the other follower has the same fate. A
+// drill plays all harms, all tests play some.
 func TestClusterLostDisks(t *testing.T) {
 	t.Parallel()
 	c := startBrief(t, ledgerArgs...)
@@ -256,9 +257,10 @@ func flipBytes(pattern string) error {
 	return err
 }
 
-// TestClusterFullDisk fills the disk of a follower, and then that of the leader: writes go on, a node with room leads, and the
-// node catches up when there is room again. While all disks are full, the lead stays where it is and reads go on. A drill also
-// plays it without a reserve, where the raft log may be the first to find no room.
+// TestClusterFullDisk fills the disk of a follower, and then that of the leader: writes go on, a node with
+// room leads, and the node catches up when there is room again. While all disks are full, the lead stays
+// where it is and reads go on. A drill also plays it without a reserve, where the raft log may be the first
+// to find no room.
 func TestClusterFullDisk(t *testing.T) {
 	t.Parallel()
 	for _, reserve := range []string{"16mb", "0"}[:drill.Pick(1, 1, 2)] {

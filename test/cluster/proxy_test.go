@@ -196,8 +196,8 @@ func proxyScripts(t *testing.T, follower *harness.Node) {
 	}
 }
 
-// TestClusterProxyFailover: clients of a follower go on while leaders are killed. None has its connection broken, no acknowledged
-// write is lost, and none is written twice.
+// TestClusterProxyFailover: clients of a follower go on while leaders are killed. None has its connection
+// broken, no acknowledged write is lost, and none is written twice.
 func TestClusterProxyFailover(t *testing.T) {
 	t.Parallel()
 	c := startBrief(t, "--cluster-proxy", "yes")

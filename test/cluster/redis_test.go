@@ -18,9 +18,9 @@ import (
 	"time"
 )
 
-// TestClusterRepliesLikeRedis compares the replies about clusters with those of a real Redis Cluster of one master and two
-// replicas: types, names and order of fields, words and errors. What is different in each run, such as ids, addresses and
-// numbers, is compared by its kind.
+// TestClusterRepliesLikeRedis compares the replies about clusters with those of a real Redis Cluster of one
+// master and two replicas: types, names and order of fields, words and errors. What is different in each run,
+// such as ids, addresses and numbers, is compared by its kind.
 func TestClusterRepliesLikeRedis(t *testing.T) {
 	t.Parallel()
 	drill.Slow(t)
@@ -111,8 +111,8 @@ func TestClusterRepliesLikeRedis(t *testing.T) {
 	}
 }
 
-// TestSentinelRepliesLikeRedis compares the replies of Sentinel with those of a real one that watches a master with two replicas,
-// beside two other Sentinels.
+// TestSentinelRepliesLikeRedis compares the replies of Sentinel with those of a real one that watches a
+// master with two replicas, beside two other Sentinels.
 func TestSentinelRepliesLikeRedis(t *testing.T) {
 	t.Parallel()
 	drill.Slow(t)
@@ -183,7 +183,8 @@ func (s *shaped) fill(command string) string {
 	return strings.NewReplacer("<master>", s.masterID, "<replica>", s.replicaID, "<masterip>", host, "<masterport>", port).Replace(command)
 }
 
-// compareShapes compares the replies to a command at the places, in both protocols. What matches differs is left out.
+// compareShapes compares the replies to a command at the places, in both protocols. What matches differs is
+// left out.
 func compareShapes(t *testing.T, real, ours *shaped, command, places string, differs []string) {
 	t.Helper()
 	for _, place := range places {

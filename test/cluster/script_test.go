@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestClusterScripts: the leader runs scripts, and the others copy what they change. A follower runs read-only scripts for clients
-// that said READONLY.
+// TestClusterScripts: the leader runs scripts, and the others copy what they change. A follower runs
+// read-only scripts for clients that said READONLY.
 func TestClusterScripts(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -54,8 +54,8 @@ func TestClusterScripts(t *testing.T) {
 	c.Settle()
 }
 
-// TestClusterScriptLoops: a script that loops neither deposes the leader nor stops the log, whatever it locks. It ends by SCRIPT
-// KILL, or when the leader hands over; in a drill also by itself.
+// TestClusterScriptLoops: a script that loops neither deposes the leader nor stops the log, whatever it
+// locks. It ends by SCRIPT KILL, or when the leader hands over; in a drill also by itself.
 func TestClusterScriptLoops(t *testing.T) {
 	t.Parallel()
 	c := startBrief(t, "--lua-time-limit", "100")

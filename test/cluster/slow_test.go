@@ -10,9 +10,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestClusterSlowDisk has a transaction written to slow disks, which takes longer than the timeout of nodes, and in a drill longer
-// than clients wait. The leader stays, small writes and reads go on afterwards, and the transaction is there as a whole, whatever
-// its reply was. A reply that it failed says that its fate is open.
+// TestClusterSlowDisk has a transaction written to slow disks, which takes longer than the timeout of nodes,
+// and in a drill longer than clients wait. The leader stays, small writes and reads go on afterwards, and the
+// transaction is there as a whole, whatever its reply was. A reply that it failed says that its fate is open.
 func TestClusterSlowDisk(t *testing.T) {
 	t.Parallel()
 	const rate = 5_000_000 // slow, so that a small transaction takes long: a large one costs time of the processor too

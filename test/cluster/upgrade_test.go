@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// TestClusterRollingUpgrade upgrades a cluster node by node from an older build, while clients write and see no error. At each
-// stage both programs lead with the other one following, and each gets the stores of the other.
+// TestClusterRollingUpgrade upgrades a cluster node by node from an older build, while clients write and see
+// no error. At each stage both programs lead with the other one following, and each gets the stores of the
+// other.
 //
 // MAYFLY_OLDER is the path of the older build; no commit is the older one for all times:
 //
@@ -79,8 +80,8 @@ func TestClusterRollingUpgrade(t *testing.T) {
 	t.Log(l.figures())
 }
 
-// followerOf returns a follower that is upgraded or not, while the other kind leads; nil if there is none. It passes the lead
-// on if it has to.
+// followerOf returns a follower that is upgraded or not, while the other kind leads; nil if there is none. It
+// passes the lead on if it has to.
 func followerOf(c *harness.Cluster, upgraded bool) *harness.Node {
 	c.T.Helper()
 	var lost, other *harness.Node

@@ -55,7 +55,7 @@ func TestBuntdbReadsWhatAKillLeaves(t *testing.T) {
 	var acked [clients][ids]int // the last write of each id that was acknowledged
 	var numbers [clients]int    // of the last write
 	found := make(map[string]string)
-	k := &killing{t: t, r: drill.Rand(t), dir: dataFolder(t), kills: drill.Pick(0, 3, 50), least: 500, most: 2000}
+	k := &killing{t: t, r: drill.Rand(t), dir: dataFolder(t), kills: drill.Pick(0, 2, 50), least: 500, most: 2000}
 	k.clients = func(port string, acknowledged func(int)) (list []func()) {
 		for w := range clients {
 			list = append(list, func() {

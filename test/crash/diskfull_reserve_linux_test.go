@@ -121,8 +121,8 @@ func TestDeletesOnFullDisk(t *testing.T) {
 	p.Terminate()
 }
 
-// TestStartOnFullDisk: a server starts on a full disk, serves reads, and writes again when there is room. With its
-// reserve it also serves what frees space.
+// TestStartOnFullDisk: a server starts on a full disk, serves reads, and writes again when there is room.
+// With its reserve it also serves what frees space.
 func TestStartOnFullDisk(t *testing.T) {
 	drill.Slow(t)
 	for _, reserve := range []string{"128mb", "0"} {
@@ -146,7 +146,8 @@ func TestStartOnFullDisk(t *testing.T) {
 				if err := c.Set(t.Context(), "k", "v", 0).Err(); err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") || !strings.Contains(err.Error(), "no space left on device") {
 					t.Errorf("a write: %v", err)
 				}
-				// The other program takes the released room, too: the last part of the reserve is for one more start.
+				// The other program takes the released room, too: the last part of the reserve is for one
+				// more start.
 				if err := c.Del(t.Context(), "none").Err(); (err == nil) != (reserve != "0" && n < 2) {
 					t.Errorf("a delete: %v", err)
 				}

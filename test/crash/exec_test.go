@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// TestCrashInTransactions kills the server while clients run transactions over several partitions and containers. After
-// each restart every transaction is there entirely or not at all, and those that were acknowledged are there.
+// TestCrashInTransactions kills the server while clients run transactions over several partitions and
+// containers. After each restart every transaction is there entirely or not at all, and those that were
+// acknowledged are there.
 func TestCrashInTransactions(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()
@@ -19,7 +20,7 @@ func TestCrashInTransactions(t *testing.T) {
 	for n := range workers {
 		workers[n] = &ledger.ExecWorker{T: t, Number: n, Accounts: accounts, R: rand.New(rand.NewPCG(r.Uint64(), 0))}
 	}
-	k := &killing{t: t, r: r, dir: dataFolder(t), kills: drill.Pick(0, 3, 100), least: 20, most: 800}
+	k := &killing{t: t, r: r, dir: dataFolder(t), kills: drill.Pick(0, 2, 100), least: 20, most: 800}
 	k.clients = func(port string, acknowledged func(int)) (list []func()) {
 		for _, w := range workers {
 			list = append(list, func() { w.Work(port, acknowledged) })

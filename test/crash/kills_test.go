@@ -33,7 +33,8 @@ type killing struct {
 	// A load is killed after so many acknowledgements.
 	least, most int
 
-	// clients returns what writes until the server is gone. Each client tells how many writes more were acknowledged.
+	// clients returns what writes until the server is gone. Each client tells how many writes more were
+	// acknowledged.
 	clients func(port string, acknowledged func(n int)) []func()
 	// dead, if not nil, looks at what a kill has left.
 	dead func()
@@ -43,7 +44,8 @@ type killing struct {
 	starting, compacting int // kills
 }
 
-// run kills a server under load. Checkpoints and compactions are made meanwhile; every third kill waits for a compaction.
+// run kills a server under load. Checkpoints and compactions are made meanwhile; every third kill waits for a
+// compaction.
 func (k *killing) run() {
 	k.t.Helper()
 	for n := range k.kills {
@@ -114,10 +116,10 @@ func dataFolder(t *testing.T) string {
 	return dir
 }
 
-// TestCrash kills the server while clients write, each keeping a ledger of what was acknowledged, and while it makes
-// checkpoints, compacts its files, purges, and starts. After each restart every acknowledged write is there, every other
-// one entirely or not at all, and nothing that was deleted or seen dead is back. Large bodies are touched, which journals
-// only a header, and queries find by an index what a scan finds.
+// TestCrash kills the server while clients write, each keeping a ledger of what was acknowledged, and while
+// it makes checkpoints, compacts its files, purges, and starts. After each restart every acknowledged write
+// is there, every other one entirely or not at all, and nothing that was deleted or seen dead is back. Large
+// bodies are touched, which journals only a header, and queries find by an index what a scan finds.
 func TestCrash(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()
@@ -126,7 +128,7 @@ func TestCrash(t *testing.T) {
 	for n := range 6 {
 		workers = append(workers, ledger.NewCrashWorker(t, n, rand.New(rand.NewPCG(r.Uint64(), 0))))
 	}
-	k := &killing{t: t, r: r, dir: dataFolder(t), kills: drill.Pick(0, 5, 300), args: []string{"--undo-window", "3600"}, least: 300, most: 4000}
+	k := &killing{t: t, r: r, dir: dataFolder(t), kills: drill.Pick(0, 3, 300), args: []string{"--undo-window", "3600"}, least: 300, most: 4000}
 	k.clients = func(port string, acknowledged func(int)) (list []func()) {
 		for _, w := range workers {
 			list = append(list, func() { w.Work(port, acknowledged) })
@@ -190,7 +192,8 @@ const (
 	ready     = "ready"
 )
 
-// killWhileStarting starts the server and kills it at a moment, at once if that is empty, unless it refuses to start.
+// killWhileStarting starts the server and kills it at a moment, at once if that is empty, unless it refuses
+// to start.
 func killWhileStarting(t *testing.T, dir, moment string) {
 	t.Helper()
 	port := filepath.Join(t.TempDir(), listening)
@@ -248,7 +251,8 @@ func verify(t *testing.T, c *redis.Client, workers []*ledger.CrashWorker) {
 	}
 }
 
-// verifyIndex checks that an index over ttl finds the documents that a scan finds. It creates the index at first.
+// verifyIndex checks that an index over ttl finds the documents that a scan finds. It creates the index at
+// first.
 func verifyIndex(t *testing.T, c *redis.Client, kills int) {
 	t.Helper()
 	if err := c.Do(t.Context(), "INDEX.CREATE", "drill", "/ttl").Err(); (err == nil) != (kills == 0) {

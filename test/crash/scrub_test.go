@@ -34,8 +34,8 @@ func flipBit(t *testing.T, path string, share float64) {
 	}
 }
 
-// TestBitRot damages files of a running server. Clients notice nothing, a scrub has the files written anew, a backup is
-// sound, and a restart after a kill serves everything.
+// TestBitRot damages files of a running server. Clients notice nothing, a scrub has the files written anew, a
+// backup is sound, and a restart after a kill serves everything.
 func TestBitRot(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()

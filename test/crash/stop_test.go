@@ -14,9 +14,10 @@ import (
 // drainTime is how long a server that stops waits for what its clients run.
 const drainTime = 10 * time.Second
 
-// TestStopDuringAnEndlessTransaction: SIGTERM comes while an EXEC would run for minutes. The server waits for it, gives it
-// up, commits what others have written, and ends well. The transaction has taken place, as its commands read values of
-// the moment of EXEC and compute their replies without its locks. But its client has no reply.
+// TestStopDuringAnEndlessTransaction: SIGTERM comes while an EXEC would run for minutes. The server waits for
+// it, gives it up, commits what others have written, and ends well. The transaction has taken place, as its
+// commands read values of the moment of EXEC and compute their replies without its locks. But its client has
+// no reply.
 func TestStopDuringAnEndlessTransaction(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()

@@ -32,7 +32,8 @@ var releaseBuild = sync.OnceValues(func() (string, error) {
 	return path, cmd.Run()
 })
 
-// launch starts a program that is a server at an address, and waits for its PONG. The program is killed when the test ends.
+// launch starts a program that is a server at an address, and waits for its PONG. The program is killed when
+// the test ends.
 func launch(t *testing.T, cmd *exec.Cmd, address func(log string) string) (*harness.Process, *redis.Client) {
 	t.Helper()
 	p := &harness.Process{T: t, Cmd: cmd}
@@ -108,8 +109,8 @@ func TestDeployBuild(t *testing.T) {
 	}
 }
 
-// TestDocsInstall runs the commands of docs/install.md that install by hand, in a folder that stands for the root. The
-// files of deploy that the other commands name exist.
+// TestDocsInstall runs the commands of docs/install.md that install by hand, in a folder that stands for the
+// root. The files of deploy that the other commands name exist.
 func TestDocsInstall(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()

@@ -75,7 +75,8 @@ func (b *builder) serve(container string, args ...string) (client *redis.Client,
 	}
 }
 
-// TestDeployContainer builds the image and runs it twice on its volume, which buildah makes of /data at the first start.
+// TestDeployContainer builds the image and runs it twice on its volume, which buildah makes of /data at the
+// first start.
 func TestDeployContainer(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()
@@ -136,8 +137,8 @@ func TestDeployContainer(t *testing.T) {
 	}
 }
 
-// checkImageFiles checks that an image consists of the binary, the licenses and an empty folder, and that its user can
-// write only to the folder: so the root may be read-only.
+// checkImageFiles checks that an image consists of the binary, the licenses and an empty folder, and that its
+// user can write only to the folder: so the root may be read-only.
 func checkImageFiles(t *testing.T, root string) {
 	t.Helper()
 	var files []string

@@ -15,7 +15,8 @@ import (
 	"mayfly/test/harness"
 )
 
-// buildDeb builds the package of a version and returns its path. Compressing takes most of the time, so only drills do it.
+// buildDeb builds the package of a version and returns its path. Compressing takes most of the time, so only
+// drills do it.
 func buildDeb(t *testing.T, version string) string {
 	t.Helper()
 	harness.Need(t, "dpkg-deb")
@@ -29,7 +30,8 @@ func buildDeb(t *testing.T, version string) string {
 	return files[0]
 }
 
-// TestDeployDeb: the package holds what it should. As a drill, lintian finds nothing: it takes longer than all else here.
+// TestDeployDeb: the package holds what it should. As a drill, lintian finds nothing: it takes longer than
+// all else here.
 func TestDeployDeb(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()

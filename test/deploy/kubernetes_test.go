@@ -100,9 +100,9 @@ func readManifests(t *testing.T, file string) map[string]*manifest {
 	}
 }
 
-// TestDeployKubernetes: names and labels of the objects fit together, the pods have no rights that they do not need, and
-// servers with the arguments and the environment of the pods get healthy. The fields are not checked against the schema of
-// Kubernetes.
+// TestDeployKubernetes: names and labels of the objects fit together, the pods have no rights that they do
+// not need, and servers with the arguments and the environment of the pods get healthy. The fields are not
+// checked against the schema of Kubernetes.
 func TestDeployKubernetes(t *testing.T) {
 	t.Parallel()
 	for file, nodes := range map[string]int{"deploy/kubernetes/one-node.yaml": 1, "deploy/kubernetes/three-nodes.yaml": 3} {

@@ -19,8 +19,8 @@ const (
 	dashboardFile = "deploy/grafana/mayfly.json"
 )
 
-// exportedMetrics returns the names of all metrics that a server exports: a node of a cluster, with a log of deaths and
-// an error.
+// exportedMetrics returns the names of all metrics that a server exports: a node of a cluster, with a log of
+// deaths and an error.
 func exportedMetrics(t *testing.T) map[string]bool {
 	t.Helper()
 	host := harness.Host(t)
@@ -54,8 +54,8 @@ func metricsOf(expr string) []string {
 	return regexp.MustCompile(`\b(?:mayfly_\w+|up\b)`).FindAllString(expr, -1)
 }
 
-// TestDeployAlerts: the rules are sound. Each fires when it should, uses metrics that exist, and has a chapter that says
-// what to do.
+// TestDeployAlerts: the rules are sound. Each fires when it should, uses metrics that exist, and has a
+// chapter that says what to do.
 func TestDeployAlerts(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()
@@ -122,7 +122,8 @@ type dashboard struct {
 	}
 }
 
-// TestDeployDashboard: Grafana can show the dashboard, of metrics that exist, in PromQL that Prometheus understands.
+// TestDeployDashboard: Grafana can show the dashboard, of metrics that exist, in PromQL that Prometheus
+// understands.
 func TestDeployDashboard(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()

@@ -14,7 +14,8 @@ import (
 	"mayfly/test/harness"
 )
 
-// TestDeployThreeNodes runs the example, which kills the leader under load. As a drill it does that ten times.
+// TestDeployThreeNodes runs the example, which kills the leader under load. As a drill it does that ten
+// times.
 func TestDeployThreeNodes(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()

@@ -48,8 +48,9 @@ func TestDeployUnit(t *testing.T) {
 	harness.Run(t, nil, "systemd-analyze", "security", "--offline=true", "--threshold=20", here)
 }
 
-// TestDeployUnitRuns plays what systemd does with the unit: the command, its files and its messages. Only system calls that
-// the unit allows may come. It sets an environment variable, so it does not run beside others.
+// TestDeployUnitRuns plays what systemd does with the unit: the command, its files and its messages. Only
+// system calls that the unit allows may come. It sets an environment variable, so it does not run beside
+// others.
 func TestDeployUnitRuns(t *testing.T) {
 	drill.Slow(t)
 	strace := harness.Need(t, "strace")

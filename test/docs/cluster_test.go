@@ -61,8 +61,9 @@ func (x *clusterExample) ask(line string) string {
 	return got
 }
 
-// TestDocsCluster plays docs/cluster.md from top to bottom: it starts the nodes on loopback addresses, asks them what
-// the page asks with redis-cli, and runs the program. A comment behind a line with redis-cli is the reply.
+// TestDocsCluster plays docs/cluster.md from top to bottom: it starts the nodes on loopback addresses, asks
+// them what the page asks with redis-cli, and runs the program. A comment behind a line with redis-cli is the
+// reply.
 func TestDocsCluster(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()
@@ -113,8 +114,8 @@ func TestDocsCluster(t *testing.T) {
 	}
 }
 
-// TestDocsClusterInPython runs the program in Python while all nodes are there, and goes on with it after its leader was killed. Then
-// it starts it anew.
+// TestDocsClusterInPython runs the program in Python while all nodes are there, and goes on with it after its
+// leader was killed. Then it starts it anew.
 func TestDocsClusterInPython(t *testing.T) {
 	harness.Parallel(t)
 	interpreter := harness.Python(t)
@@ -171,8 +172,8 @@ print(run("DOC.GET", "carts", "7").decode())
 	}
 }
 
-// TestStopWhileForming stops a node whose peers never come. It has not said that it is ready, and says why it waits, to
-// tools too.
+// TestStopWhileForming stops a node whose peers never come. It has not said that it is ready, and says why it
+// waits, to tools too.
 func TestStopWhileForming(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()

@@ -22,16 +22,18 @@ import (
 	"testing"
 	"time"
 
-	"mayfly/commands"
+	_ "mayfly/commands" // fills the table of commands
+	"mayfly/commands/admin"
+	"mayfly/commands/engine"
 	"mayfly/server/config"
 	"mayfly/test/drill"
 	"mayfly/test/harness"
 )
 
-// The README and the pages in docs are checked here for what they say of the program: tables, command lines, programs,
-// links, names of files. TestDocs in package commands plays their examples on a clock that can be moved.
-// TestDocsByRedisCLI plays those in which no time passes with redis-cli. The tests find the pages by walking the tree, so
-// a new page needs no change here.
+// The README and the pages in docs are checked here for what they say of the program: tables, command lines,
+// programs, links, names of files. TestDocs in package commands plays their examples on a clock that can be
+// moved. TestDocsByRedisCLI plays those in which no time passes with redis-cli. The tests find the pages by
+// walking the tree, so a new page needs no change here.
 
 // maxReadmeLines keeps the README short. What is longer goes to docs.
 const maxReadmeLines = 220
@@ -91,14 +93,14 @@ func TestDocsTables(t *testing.T) {
 var commandGroups = []string{"container", "document", "json", "string", "stream", "generic", "transactions", "scripting", "pubsub", "connection", "server", "cluster", "sentinel"}
 
 // eachCommand visits the commands and subcommands that can be called, with their full names, by group.
-func eachCommand(visit func(name string, c *commands.Command)) {
-	byName := func(a, b commands.Command) int { return cmp.Compare(a.Name, b.Name) }
+func eachCommand(visit func(name string, c *engine.Command)) {
+	byName := func(a, b engine.Command) int { return cmp.Compare(a.Name, b.Name) }
 	type call struct {
 		name string
-		*commands.Command
+		*engine.Command
 	}
 	var calls []call
-	for c := range commands.All() {
+	for c := range engine.All() {
 		name := strings.ToUpper(c.Name)
 		if c.Parse != nil {
 			calls = append(calls, call{name, c})
@@ -116,10 +118,13 @@ func eachCommand(visit func(name string, c *commands.Command)) {
 }
 
 // sameAs returns the version of Redis whose semantics a command has: the one that tests compare with, or
-// the later one that introduced the command. Those of RedisJSON have versions of their own.
-func sameAs(c *commands.Command) string {
+// the later one that introduced the command. Those of RedisJSON and Valkey have versions of their own.
+func sameAs(c *engine.Command) string {
 	if c.Group == harness.OfRedisJSON {
 		return "RedisJSON 8.6"
+	}
+	if strings.HasPrefix(c.Since, "Valkey ") {
+		return c.Since
 	}
 	parts := func(version string) (parts []int) {
 		for part := range strings.SplitSeq(version, ".") {
@@ -131,22 +136,22 @@ func sameAs(c *commands.Command) string {
 		}
 		return parts
 	}
-	if slices.Compare(parts(c.Since), parts(commands.RedisVersion)) > 0 {
+	if slices.Compare(parts(c.Since), parts(admin.RedisVersion)) > 0 {
 		return c.Since
 	}
-	return commands.RedisVersion
+	return admin.RedisVersion
 }
 
 // commandTable lists the commands by group.
 func commandTable() string {
 	out := "| command | what it does | group |\n|---|---|---|\n"
-	eachCommand(func(name string, c *commands.Command) {
+	eachCommand(func(name string, c *engine.Command) {
 		call := strings.TrimSpace(name + " " + c.Syntax)
 		does := strings.TrimSuffix(c.Summary, ".")
 		switch {
 		case strings.HasPrefix(c.Differs, "Refused: "):
 			does = "**Always refused**: " + strings.TrimPrefix(c.Differs, "Refused: ")
-		case c.Flags&commands.OnlyInCluster != 0:
+		case c.Flags&engine.OnlyInCluster != 0:
 			does += ". **Only in a cluster**"
 		}
 		out += fmt.Sprintf("| `%s` | %s | %s |\n", cell(call), cell(does), c.Group)
@@ -158,7 +163,7 @@ func commandTable() string {
 // semantics they have, and how they differ from it.
 func compatibilityTable() string {
 	out := "| command | in Redis since | same as in | but |\n|---|---|---|---|\n"
-	eachCommand(func(name string, c *commands.Command) {
+	eachCommand(func(name string, c *engine.Command) {
 		if c.IsOwn() {
 			return
 		}
@@ -197,7 +202,7 @@ func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
 // TestDocsGroups holds the order of groups to the groups of the commands.
 func TestDocsGroups(t *testing.T) {
 	t.Parallel()
-	for c := range commands.All() {
+	for c := range engine.All() {
 		if !slices.Contains(commandGroups, c.Group) {
 			t.Errorf("commandGroups lacks %s, the group of %s", c.Group, c.Name)
 		}
@@ -235,7 +240,7 @@ var missingChapters = []string{"What it cannot do", "What is missing", "Caveats"
 func TestDocsCommands(t *testing.T) {
 	t.Parallel()
 	names := map[string]bool{"DOC.SET": true}
-	eachCommand(func(name string, _ *commands.Command) { names[name] = true })
+	eachCommand(func(name string, _ *engine.Command) { names[name] = true })
 	found := 0
 	for page, text := range harness.Guides(t) {
 		for _, name := range regexp.MustCompile(`\b(?:DOC|CONTAINER)\.[A-Z]+`).FindAllString(text, -1) {
@@ -570,7 +575,7 @@ func TestDocsPrograms(t *testing.T) {
 	found := 0
 	for page, text := range harness.Guides(t) {
 		for _, program := range harness.Blocks(text, "go") {
-			if strings.Contains(program, readsFolder) || harness.IsWorker(program) || page == clusterPage {
+			if strings.Contains(program, readsFolder) || harness.IsWorker(program) || page == clusterPage || page == clockPage {
 				continue
 			}
 			found++

@@ -183,8 +183,8 @@ func roff(text string) string {
 	return out.String()
 }
 
-// manOptions lists options with their meaning, legal values and default; item begins each entry. In the page of the file
-// it says which change at run time.
+// manOptions lists options with their meaning, legal values and default; item begins each entry. In the page
+// of the file it says which change at run time.
 func manOptions(item func(o *config.Option) string, file bool) string {
 	var out strings.Builder
 	out.WriteString(".Bl -tag -width Ds\n")
@@ -288,7 +288,8 @@ func sampleConfig() string {
 	return out.String()
 }
 
-// TestDeployConfig: the sample is a config file as it stands, and the lines that it comments out set the defaults.
+// TestDeployConfig: the sample is a config file as it stands, and the lines that it comments out set the
+// defaults.
 func TestDeployConfig(t *testing.T) {
 	t.Parallel()
 	load := func(text string) *config.Settings {

@@ -14,15 +14,15 @@ import (
 // fewer turns the numbers of a program that loads a million documents into those of ten thousand.
 var fewer = strings.NewReplacer("00_000", "_000", "600000", "6000", "400000", "4000", "1000000", "10000")
 
-// TestDocsPythonPrograms runs the programs in Python, which print what the comment at the end of a line says. All numbers
-// of documents are those of the page only in drills.
+// TestDocsPythonPrograms runs the programs in Python, which print what the comment at the end of a line says.
+// All numbers of documents are those of the page only in drills.
 func TestDocsPythonPrograms(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()
 	interpreter, found := harness.Python(t), 0
 	for page, text := range harness.Guides(t) {
 		for _, program := range harness.Blocks(text, "python") {
-			if harness.IsWorker(program) || page == clusterPage { // see TestDocsClusterInPython
+			if harness.IsWorker(program) || page == clusterPage || page == clockPage { // see TestDocsClusterInPython and TestDocsClockFiles
 				continue
 			}
 			found++

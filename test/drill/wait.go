@@ -9,8 +9,8 @@ import (
 // Patience is how long anything that should happen soon may take on a busy machine.
 const Patience = 30 * time.Second
 
-// Await waits until something has come about in another process, or in goroutines that give no sign of it. A test that waits in
-// vain ends, and logs what it saw last.
+// Await waits until something has come about in another process, or in goroutines that give no sign of it. A
+// test that waits in vain ends, and logs what it saw last.
 func Await(t testing.TB, what string, done func() bool, saw ...func() string) {
 	t.Helper()
 	nap := time.Millisecond // longer each time: to look may be work for another process

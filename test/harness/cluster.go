@@ -166,7 +166,8 @@ func (n *Node) Process() *exec.Cmd {
 	return n.cmd
 }
 
-// End sends a signal and waits for the end of the process. It returns the exit code; -1 if the signal ended it.
+// End sends a signal and waits for the end of the process. It returns the exit code; -1 if the signal ended
+// it.
 func (n *Node) End(s syscall.Signal) int {
 	n.T.Helper()
 	n.mu.Lock()
@@ -282,7 +283,8 @@ func (n *Node) leads(ctx context.Context) bool {
 	return err == nil
 }
 
-// FindLeader returns the leader, nil if there is none at the moment. It asks all nodes at a time, since some may not answer.
+// FindLeader returns the leader, nil if there is none at the moment. It asks all nodes at a time, since some
+// may not answer.
 func (c *Cluster) FindLeader(ctx context.Context) *Node {
 	found := make(chan *Node)
 	running := c.Running()
@@ -450,8 +452,8 @@ func (c *Cluster) Settle() {
 	drill.Await(c.T, "the nodes to become equal", equal, func() string { return strings.Join(digests, "\n") }, c.Describe)
 }
 
-// Temporary reports whether an error is one that a client of a cluster answers with another attempt: there is no leader, it
-// has moved, its disk is full and it looks for another, or the connection is gone.
+// Temporary reports whether an error is one that a client of a cluster answers with another attempt: there is
+// no leader, it has moved, its disk is full and it looks for another, or the connection is gone.
 func Temporary(err error) bool {
 	said, ok := errors.AsType[redis.Error](err)
 	if !ok {

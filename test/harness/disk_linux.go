@@ -45,7 +45,8 @@ func Fill(path string) error {
 	}
 }
 
-// InjectFsyncs changes every fsync of a process until the function it gives is called: effect is one of strace.
+// InjectFsyncs changes every fsync of a process until the function it gives is called: effect is one of
+// strace.
 func InjectFsyncs(t *testing.T, pid int, effect string) (stop func()) {
 	t.Helper()
 	strace, err := exec.LookPath("strace")

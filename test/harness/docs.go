@@ -37,8 +37,9 @@ func ReadFiles(t *testing.T, files []string) map[string]string {
 	return texts
 }
 
-// CheckTables compares tables in the README and in docs, by name, with what they should be. Each stands on one page,
-// between the comments <!-- begin name --> and <!-- end name -->. With -rewrite it writes them anew.
+// CheckTables compares tables in the README and in docs, by name, with what they should be. Each stands on
+// one page, between the comments <!-- begin name --> and <!-- end name -->. With -rewrite it writes them
+// anew.
 func CheckTables(t *testing.T, tables map[string]string) {
 	t.Helper()
 	pages := Guides(t)

@@ -26,8 +26,8 @@ func WriteFile(t *testing.T, name, text string) string {
 	return path
 }
 
-// SelfSigned makes a certificate for 127.0.0.1 and more addresses, which is its own CA, and its key. It returns the paths
-// of both.
+// SelfSigned makes a certificate for 127.0.0.1 and more addresses, which is its own CA, and its key. It
+// returns the paths of both.
 func SelfSigned(t *testing.T, hosts ...string) (cert, key string) {
 	t.Helper()
 	addresses := []net.IP{net.IPv4(127, 0, 0, 1)}

@@ -13,8 +13,8 @@ type NotifySocket struct {
 	conn net.PacketConn
 }
 
-// NewNotifySocket opens a socket and sets NOTIFY_SOCKET for the processes that the test starts from then on, so the
-// test cannot run beside others.
+// NewNotifySocket opens a socket and sets NOTIFY_SOCKET for the processes that the test starts from then on,
+// so the test cannot run beside others.
 func NewNotifySocket(t *testing.T) *NotifySocket {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "notify")

@@ -14,7 +14,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -39,17 +41,28 @@ type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}
 
-// Main runs the tests of a package: it builds mayfly once for all of them, and lets them run in the root of the module. The
-// quick form starts no program and builds none.
+// Main runs the tests of a package: it builds mayfly once for all of them, and lets them run in the root of
+// the module. The quick form starts no program and builds none.
 func Main(m *testing.M) {
 	flag.Parse()
-	// go test takes no result of these tests from its cache: it does not see that what another process builds has changed, nor
-	// the files that are read from the root of the module.
+	// go test takes no result of these tests from its cache: it does not see that what another process builds
+	// has changed, nor the files that are read from the root of the module.
 	if err := flag.Set("test.testlogfile", ""); err != nil {
 		panic(err)
 	}
 	redis.SetLogger(quiet{})
 	os.Exit(run(m))
+}
+
+// MainOfWaiting is Main for tests that wait most of the time, for disks or elections: twice as many as usual
+// run at once.
+func MainOfWaiting(m *testing.M) {
+	flag.Parse()
+	cores := runtime.GOMAXPROCS(0)
+	if parallel := flag.Lookup("test.parallel").Value; parallel.String() == strconv.Itoa(cores) {
+		_ = parallel.Set(strconv.Itoa(2 * cores)) // it is a number
+	}
+	Main(m)
 }
 
 func run(m *testing.M) (code int) {
@@ -78,7 +91,8 @@ func run(m *testing.M) (code int) {
 	return m.Run()
 }
 
-// Build puts mayfly at a path. go run keeps what it has linked, so packages of tests and later runs share it; go build links anew.
+// Build puts mayfly at a path. go run keeps what it has linked, so packages of tests and later runs share it;
+// go build links anew.
 func Build(path string, flags ...string) error {
 	args := slices.Concat([]string{"run", "-exec", "echo"}, flags, []string{"."})
 	for linked := false; ; linked = true {
@@ -114,8 +128,8 @@ func moduleRoot() (string, error) {
 	return "", err
 }
 
-// Host gives a loopback address of a test's own, where every port is free. A process that is started again finds its ports free.
-// It needs Linux, where the whole of 127.0.0.0/8 is the machine itself.
+// Host gives a loopback address of a test's own, where every port is free. A process that is started again
+// finds its ports free. It needs Linux, where the whole of 127.0.0.0/8 is the machine itself.
 func Host(t *testing.T) string {
 	t.Helper()
 	for range 100 {
@@ -131,9 +145,9 @@ func Host(t *testing.T) string {
 	return ""
 }
 
-// FreePort gives a TCP port on which no process listens, below those from which connections are made: no other process gets it
-// before it is used, and a process that is started again finds it free. It gives each port once. The tests of other packages
-// have other ranges.
+// FreePort gives a TCP port on which no process listens, below those from which connections are made: no
+// other process gets it before it is used, and a process that is started again finds it free. It gives each
+// port once. The tests of other packages have other ranges.
 func FreePort(t *testing.T) string {
 	t.Helper()
 	for range 100 {
@@ -235,7 +249,8 @@ func (b *LogBuffer) String() string {
 	return b.text.String()
 }
 
-// Start starts mayfly with its data in dir, on a free port, and waits until it is ready. It is stopped when the test ends.
+// Start starts mayfly with its data in dir, on a free port, and waits until it is ready. It is stopped when
+// the test ends.
 func Start(t *testing.T, dir string, args ...string) *Process {
 	t.Helper()
 	return StartOn(t, "auto", dir, args...)
@@ -244,10 +259,21 @@ func Start(t *testing.T, dir string, args ...string) *Process {
 // StartOn is Start with a port.
 func StartOn(t *testing.T, port, dir string, args ...string) *Process {
 	t.Helper()
+	return start(t, nil, port, dir, args...)
+}
+
+// StartWith is Start with more of an environment, in lines such as TMPDIR=/tmp.
+func StartWith(t *testing.T, env []string, dir string, args ...string) *Process {
+	t.Helper()
+	return start(t, env, "auto", dir, args...)
+}
+
+func start(t *testing.T, env []string, port, dir string, args ...string) *Process {
+	t.Helper()
 	home := t.TempDir()
 	p := &Process{T: t, Dir: dir, PortFile: filepath.Join(home, "port")}
 	p.Cmd = exec.Command(Binary, append([]string{"--port", port, "--port-file", p.PortFile, "--dir", dir}, args...)...)
-	p.Cmd.Dir = home
+	p.Cmd.Dir, p.Cmd.Env = home, append(os.Environ(), env...)
 	p.Cmd.Stderr = &p.Log
 	stdout, err := p.Cmd.StdoutPipe()
 	if err != nil {

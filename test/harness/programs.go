@@ -19,8 +19,8 @@ func Parallel(t *testing.T) {
 	t.Parallel()
 }
 
-// Absent reports that this machine lacks something that a test needs. It fails in continuous integration, where
-// nothing may go untested unseen. Elsewhere it skips the test loudly.
+// Absent reports that this machine lacks something that a test needs. It fails in continuous integration,
+// where nothing may go untested unseen. Elsewhere it skips the test loudly.
 func Absent(t *testing.T, format string, args ...any) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
@@ -72,14 +72,15 @@ func Python(t *testing.T) string {
 	return python
 }
 
-// IoredisVersions are the versions of ioredis that tests run: the last of the line that most programs use, and the newest.
+// IoredisVersions are the versions of ioredis that tests run: the last of the line that most programs use,
+// and the newest.
 var IoredisVersions = []string{"5.11.1", "6.0.0"}
 
 // installing is held while npm installs.
 var installing sync.Mutex
 
-// InstallInNode returns the path of Node.js and the folder with a version of a library. npm installs it into the user's
-// cache folder, once.
+// InstallInNode returns the path of Node.js and the folder with a version of a library. npm installs it into
+// the user's cache folder, once.
 func InstallInNode(t *testing.T, library, version string) (node, modules string) {
 	t.Helper()
 	node, dir := Npm(t, library+"-"+version, func(string) []string {
@@ -88,8 +89,8 @@ func InstallInNode(t *testing.T, library, version string) (node, modules string)
 	return node, filepath.Join(dir, "node_modules")
 }
 
-// Npm returns the path of Node.js and a folder of this name in the user's cache folder. The first time, prepare fills the
-// new folder and returns what npm shall do in it.
+// Npm returns the path of Node.js and a folder of this name in the user's cache folder. The first time,
+// prepare fills the new folder and returns what npm shall do in it.
 func Npm(t *testing.T, name string, prepare func(dir string) (args []string)) (node, dir string) {
 	t.Helper()
 	installing.Lock()

@@ -24,7 +24,8 @@ type unit struct {
 	Read func(pipe redis.Pipeliner) (state func() (string, error))
 	// may is what the unit may be: what was acknowledged last, then what has been asked for since.
 	may []*unitState
-	// Ends is the time in ms at which the unit ends, as Read has found it. It is compared with that of a state which has one.
+	// Ends is the time in ms at which the unit ends, as Read has found it. It is compared with that of a
+	// state which has one.
 	Ends int64
 }
 
@@ -83,8 +84,8 @@ type CrashWorker struct {
 	Faded        int // documents seen dead by a default
 	Touched      int // acknowledged touches of large bodies
 
-	// Cluster: an error of a cluster, after which the units are read anew, fails no test. Then a pipeline has at most one
-	// command of each unit, since each may have been carried out or not.
+	// Cluster: an error of a cluster, after which the units are read anew, fails no test. Then a pipeline has
+	// at most one command of each unit, since each may have been carried out or not.
 	Cluster bool
 	// Slack is how far the server's clock may be from the machine's.
 	Slack time.Duration
@@ -141,8 +142,8 @@ func (w *CrashWorker) Work(port string, acknowledged func(n int)) {
 	}
 }
 
-// Step sends one pipeline. It returns the error of the cluster or of the connection after which it is not known what was
-// carried out.
+// Step sends one pipeline. It returns the error of the cluster or of the connection after which it is not
+// known what was carried out.
 func (w *CrashWorker) Step(c *redis.Client) (failure error) {
 	pipe := c.Pipeline()
 	var writes []crashWrite
@@ -355,8 +356,8 @@ func (w *CrashWorker) addDocument(id string) {
 	})
 }
 
-// addTouched adds a large document in the container drill, whose clock is restarted: DOC.TOUCH, and DOC.SETTTL with the
-// ttl that it has.
+// addTouched adds a large document in the container drill, whose clock is restarted: DOC.TOUCH, and
+// DOC.SETTTL with the ttl that it has.
 func (w *CrashWorker) addTouched(id string) {
 	u := &unit{Name: id}
 	u.Read = func(pipe redis.Pipeliner) func() (string, error) {
@@ -387,8 +388,8 @@ func (w *CrashWorker) addTouched(id string) {
 	})
 }
 
-// addRooted adds a document whose root is a number or an array. Commands and scripts make it and change it in place, so a
-// write that is replayed twice shows.
+// addRooted adds a document whose root is a number or an array. Commands and scripts make it and change it in
+// place, so a write that is replayed twice shows.
 func (w *CrashWorker) addRooted(key string) {
 	u := &unit{Name: key, Read: func(pipe redis.Pipeliner) func() (string, error) {
 		doc := pipe.Do(w.Ctx, "JSON.GET", key)

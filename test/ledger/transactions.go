@@ -16,9 +16,9 @@ import (
 // Account is the key of an account.
 func Account(i int) string { return fmt.Sprint("account-", i) }
 
-// ExecWorker runs transactions, every other one as a script. Each writes its number into keys of several partitions, into a
-// document, and into one of two databases, which it then exchanges. It also moves an amount from
-// one account to another.
+// ExecWorker runs transactions, every other one as a script. Each writes its number into keys of several
+// partitions, into a document, and into one of two databases, which it then exchanges. It also moves an
+// amount from one account to another.
 type ExecWorker struct {
 	T        *testing.T
 	Number   int

@@ -23,7 +23,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// browser is Chromium on the page of a server. Errors of its scripts and violations of the content security policy fail the test.
+// browser is Chromium on the page of a server. Errors of its scripts and violations of the content security
+// policy fail the test.
 type browser struct {
 	t   *testing.T
 	ctx context.Context
@@ -82,7 +83,8 @@ func (b *browser) fill(selector, text string) chromedp.Action {
 	return chromedp.Tasks{chromedp.Evaluate(fmt.Sprintf(`document.querySelector(%q).select()`, selector), nil), chromedp.SendKeys(selector, text)}
 }
 
-// keep keeps a screenshot for people, if artifacts are kept: go test ./test/page -artifacts -outputdir somewhere
+// keep keeps a screenshot for people, if artifacts are kept: go test ./test/page -artifacts -outputdir
+// somewhere
 func (b *browser) keep(name string, shot func(*[]byte) chromedp.Action) {
 	b.t.Helper()
 	if flag.Lookup("test.artifacts").Value.String() != "true" {
@@ -245,8 +247,8 @@ func TestPageInBrowser(t *testing.T) {
 	}
 }
 
-// tab presses the key Tab and returns what has the focus: an id, or the text or label of an element without one. It checks that
-// the focus can be seen.
+// tab presses the key Tab and returns what has the focus: an id, or the text or label of an element without
+// one. It checks that the focus can be seen.
 func (b *browser) tab() string {
 	b.t.Helper()
 	var focus struct {
@@ -470,7 +472,8 @@ func TestPageIndexes(t *testing.T) {
 	}
 }
 
-// TestPageShowsMore looks at plain keys, a query, a log of deaths, odd names, and a page that changes nothing.
+// TestPageShowsMore looks at plain keys, a query, a log of deaths, odd names, and a page that changes
+// nothing.
 func TestPageShowsMore(t *testing.T) {
 	harness.Parallel(t)
 	_, c, url := startPage(t, "--web-readonly", "yes")
@@ -539,7 +542,8 @@ func TestPageShowsMore(t *testing.T) {
 	b.keep("log", whole)
 }
 
-// TestPageOfHostileTexts shows names, ids and texts that would break a page. Nothing is wider than the screen.
+// TestPageOfHostileTexts shows names, ids and texts that would break a page. Nothing is wider than the
+// screen.
 func TestPageOfHostileTexts(t *testing.T) {
 	harness.Parallel(t)
 	_, c, url := startPage(t)
@@ -598,6 +602,27 @@ func TestPageOfHostileTexts(t *testing.T) {
 		fits(look.width, "the change of a container on hold")
 		b.keep("hostile-change-"+look.scheme, visible)
 		b.run(chromedp.Click("#change-cancel"))
+	}
+}
+
+// TestPageOfTests: a server for tests says so at the top of its page, and another one does not.
+func TestPageOfTests(t *testing.T) {
+	harness.Parallel(t)
+	for want, args := range map[string][]string{
+		"": nil,
+		"For tests: all data goes with this server.":                                                   {"--ephemeral", "yes"},
+		"For tests: all data goes with this server, and its time stands still between CLOCK commands.": {"--ephemeral", "yes", "--clock", "manual"},
+	} {
+		_, _, url := startPage(t, args...)
+		b := openBrowser(t, url)
+		b.await(`document.getElementById("server").textContent !== ""`)
+		if got := b.text("#passing"); got != want {
+			t.Errorf("%q: the page says %q, want %q", args, got, want)
+		}
+		var hidden bool
+		if b.run(chromedp.Evaluate(`document.getElementById("passing").hidden`, &hidden)); hidden != (want == "") {
+			t.Errorf("%q: hidden is %t", args, hidden)
+		}
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestClusterPage looks at the page of a follower: it shows the follower's own data, and names the leader when a change is asked
-// of it.
+// TestClusterPage looks at the page of a follower: it shows the follower's own data, and names the leader
+// when a change is asked of it.
 func TestClusterPage(t *testing.T) {
 	harness.Parallel(t)
 	c := harness.StartCluster(t, 3)

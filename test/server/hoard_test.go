@@ -14,8 +14,8 @@ import (
 	"mayfly/test/harness"
 )
 
-// TestClientsThatHoard: what clients make the server keep is bounded for all of them together, in whatever way they hoard;
-// others go on as if nothing was.
+// TestClientsThatHoard: what clients make the server keep is bounded for all of them together, in whatever
+// way they hoard; others go on as if nothing was.
 func TestClientsThatHoard(t *testing.T) {
 	harness.Parallel(t)
 	p := harness.Start(t, t.TempDir(), "--maxmemory-clients", "16mb")
@@ -68,8 +68,8 @@ func TestClientsThatHoard(t *testing.T) {
 	harness.WaitFor(t, "what they held to be released", func() bool { return harness.Figure(t, db, "mem_clients_normal") < 1<<20 })
 }
 
-// TestClientsThatTakeNoReplies: replies that clients do not take count, too. A client that takes them gets them, be they
-// larger than the limit.
+// TestClientsThatTakeNoReplies: replies that clients do not take count, too. A client that takes them gets
+// them, be they larger than the limit.
 func TestClientsThatTakeNoReplies(t *testing.T) {
 	harness.Parallel(t)
 	p := harness.Start(t, t.TempDir(), "--maxmemory-clients", "16mb")
@@ -112,8 +112,8 @@ func TestClientsThatTakeNoReplies(t *testing.T) {
 	}
 }
 
-// TestClientsThatTakeNoSmallReplies is the same for replies of which each is small, which are sent many at a time. How
-// much of them is left when the system takes no more depends on their size.
+// TestClientsThatTakeNoSmallReplies is the same for replies of which each is small, which are sent many at a
+// time. How much of them is left when the system takes no more depends on their size.
 func TestClientsThatTakeNoSmallReplies(t *testing.T) {
 	harness.Parallel(t)
 	p := harness.Start(t, t.TempDir())

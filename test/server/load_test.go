@@ -19,9 +19,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestLoad serves ordinary clients while many others are connected, some of which misbehave. They never finish a command,
-// never say anything, or leave without a word. They take their replies a byte at a time, or ask for a gigabyte and do not
-// read it. Memory stays bounded and the others are served. As a drill it connects 10,000 clients.
+// TestLoad serves ordinary clients while many others are connected, some of which misbehave. They never
+// finish a command, never say anything, or leave without a word. They take their replies a byte at a time, or
+// ask for a gigabyte and do not read it. Memory stays bounded and the others are served. As a drill it
+// connects 10,000 clients.
 func TestLoad(t *testing.T) {
 	harness.Parallel(t)
 	const ordinary, requests, valueSize = 20, 100, 1 << 20
@@ -158,7 +159,8 @@ func residentSize(t *testing.T, p *harness.Process) (bytes int64) {
 	return 0
 }
 
-// needFiles checks that this process, and those that it starts, may open so many files. Go raises the limit as far as it may.
+// needFiles checks that this process, and those that it starts, may open so many files. Go raises the limit
+// as far as it may.
 func needFiles(t *testing.T, want int) {
 	t.Helper()
 	var limit syscall.Rlimit

@@ -9,7 +9,8 @@ import (
 	"mayfly/test/harness"
 )
 
-// TestLogTellsWhatClientsDoWrong: the log says why clients are disconnected, and who changes what, but does not drown in it.
+// TestLogTellsWhatClientsDoWrong: the log says why clients are disconnected, and who changes what, but does
+// not drown in it.
 func TestLogTellsWhatClientsDoWrong(t *testing.T) {
 	harness.Parallel(t)
 	cert, key := harness.SelfSigned(t)

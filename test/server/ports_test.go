@@ -10,8 +10,8 @@ import (
 	"mayfly/test/harness"
 )
 
-// TestPortAuto: a server takes any free port, says which in its log, in the port file, in INFO and in CONFIG GET, and takes
-// another one when CONFIG SET asks for that. A config file keeps the word auto.
+// TestPortAuto: a server takes any free port, says which in its log, in the port file, in INFO and in CONFIG
+// GET, and takes another one when CONFIG SET asks for that. A config file keeps the word auto.
 func TestPortAuto(t *testing.T) {
 	harness.Parallel(t)
 	conf := harness.WriteFile(t, "mayfly.conf", "port auto\n")

@@ -455,7 +455,7 @@ func TestAcknowledgedWritesSurvive(t *testing.T) {
 				t.Fatal(err)
 			}
 			const clients = 4
-			enough := drill.Pick(0, 200, 2000)
+			enough := drill.Pick(0, 100, 2000)
 			var acknowledged [clients]int
 			var wg sync.WaitGroup
 			var warm sync.WaitGroup

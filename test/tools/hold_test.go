@@ -13,8 +13,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestHoldsBetweenRunningServers: a container with a deadline and a hold moves from one server to another, and a kill of
-// the process loses neither.
+// TestHoldsBetweenRunningServers: a container with a deadline and a hold moves from one server to another,
+// and a kill of the process loses neither.
 func TestHoldsBetweenRunningServers(t *testing.T) {
 	harness.Parallel(t)
 	ctx := context.Background()

@@ -161,8 +161,8 @@ func TestForecastOfAnotherServer(t *testing.T) {
 	}
 }
 
-// TestTopOnTerminal runs top in a pseudo-terminal, which script(1) makes: it draws, fits the width, draws anew when the
-// terminal changes its size, and leaves the terminal as it was, by q and by ^C.
+// TestTopOnTerminal runs top in a pseudo-terminal, which script(1) makes: it draws, fits the width, draws
+// anew when the terminal changes its size, and leaves the terminal as it was, by q and by ^C.
 func TestTopOnTerminal(t *testing.T) {
 	harness.Parallel(t)
 	script := harness.Need(t, "script")
@@ -216,7 +216,8 @@ func TestTopOnTerminal(t *testing.T) {
 	}
 }
 
-// TestForecastOfFollower: forecast and top show the own data of a follower, which passes other clients on to the leader.
+// TestForecastOfFollower: forecast and top show the own data of a follower, which passes other clients on to
+// the leader.
 func TestForecastOfFollower(t *testing.T) {
 	harness.Parallel(t)
 	c := harness.StartCluster(t, 3)

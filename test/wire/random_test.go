@@ -22,15 +22,16 @@ import (
 	"mayfly/test/harness"
 )
 
-// TestRandomOnRedis lets clients say the same to mayfly and to a real redis-server, and compares all that comes back,
-// byte by byte, until the connections are closed. The commands are made from the table: each row's own notation, filled
-// with likely and unlikely arguments, now and then spoiled. So a new row is tried without a word here, unless it is
-// named in incomparable. Clients speak RESP2 or RESP3, open transactions, watch, subscribe and reset.
+// TestRandomOnRedis lets clients say the same to mayfly and to a real redis-server, and compares all that
+// comes back, byte by byte, until the connections are closed. The commands are made from the table: each
+// row's own notation, filled with likely and unlikely arguments, now and then spoiled. So a new row is tried
+// without a word here, unless it is named in incomparable. Clients speak RESP2 or RESP3, open transactions,
+// watch, subscribe and reset.
 //
 //   - pipelines: one client sends all commands at once.
 //   - password: so, but the servers demand a password, which not all clients give, or not at once.
-//   - dialogues: two clients take turns, drawn at random. A turn ends anywhere, also within a command. So what one does
-//     is seen in what the other watches, subscribes to, or is held back by.
+//   - dialogues: two clients take turns, drawn at random. A turn ends anywhere, also within a command. So
+//     what one does is seen in what the other watches, subscribes to, or is held back by.
 //
 // A difference is shown with the shortest talk that still brings it about.
 func TestRandomOnRedis(t *testing.T) {
@@ -44,12 +45,12 @@ func TestRandomOnRedis(t *testing.T) {
 		least    map[string]int // how often Redis must have sent what matches
 	}{
 		{
-			name: "pipelines", count: drill.Pick(0, 400, 20_000), make: (*talkMaker).pipelineTalk,
-			least: map[string]int{`\r\n`: drill.Pick(0, 4000, 200_000)},
+			name: "pipelines", count: drill.Pick(0, 150, 20_000), make: (*talkMaker).pipelineTalk,
+			least: map[string]int{`\r\n`: drill.Pick(0, 1500, 200_000)},
 		},
-		{name: "password", password: "secret", count: drill.Pick(0, 100, 5000), make: (*talkMaker).passwordTalk},
+		{name: "password", password: "secret", count: drill.Pick(0, 50, 5000), make: (*talkMaker).passwordTalk},
 		{
-			name: "dialogues", extra: slices.Repeat(dialogueTemplates, 8), count: drill.Pick(0, 150, 5000), make: (*talkMaker).dialogue,
+			name: "dialogues", extra: slices.Repeat(dialogueTemplates, 8), count: drill.Pick(0, 80, 5000), make: (*talkMaker).dialogue,
 			least: map[string]int{`message\r\n`: 1, `\r\n(\*-1|_)\r\n`: 1}, // messages, and aborted transactions
 		},
 	} {
@@ -74,7 +75,8 @@ func TestRandomOnRedis(t *testing.T) {
 type both struct {
 	addresses [2]string
 
-	// With a password, each connection has an address of its own: after wrong passwords the next attempts of an address wait.
+	// With a password, each connection has an address of its own: after wrong passwords the next attempts of
+	// an address wait.
 	password string
 	sources  int
 }
@@ -170,8 +172,8 @@ func appendRequest(msg []byte, args []string) []byte {
 	return msg
 }
 
-// compare plays a talk on both servers and compares what each side gets. A difference is shown with the shortest talk
-// that brings it about. It returns what Redis has sent.
+// compare plays a talk on both servers and compares what each side gets. A difference is shown with the
+// shortest talk that brings it about. It returns what Redis has sent.
 func (servers *both) compare(t *testing.T, d talk) []byte {
 	t.Helper()
 	same, ours, theirs := servers.play(t, d, harness.Patience)
@@ -200,7 +202,8 @@ func (servers *both) compare(t *testing.T, d talk) []byte {
 	return bytes.Join(theirs, nil)
 }
 
-// shortenings is how many shorter pipelines are tried: each waits for a second, if mayfly answers less than Redis.
+// shortenings is how many shorter pipelines are tried: each waits for a second, if mayfly answers less than
+// Redis.
 const shortenings = 60
 
 // shorten leaves commands out of a pipeline as long as it still fails.
@@ -217,9 +220,10 @@ func shorten(pipeline [][]string, fails func([][]string) bool) [][]string {
 	return pipeline
 }
 
-// play plays a talk on both servers. The next turn begins when the last has been answered. Redis has answered when
-// another client, which asks later, has its reply: it works with one thread. mayfly has when as many lines have come as
-// from Redis; play waits for them for so long. In the end all clients close their half of the connection.
+// play plays a talk on both servers. The next turn begins when the last has been answered. Redis has answered
+// when another client, which asks later, has its reply: it works with one thread. mayfly has when as many
+// lines have come as from Redis; play waits for them for so long. In the end all clients close their half of
+// the connection.
 func (servers *both) play(t *testing.T, d talk, patience time.Duration) (same bool, ours, theirs [][]byte) {
 	t.Helper()
 	here, there := servers.join(t, 0, len(d.sides)), servers.join(t, 1, len(d.sides))
@@ -406,8 +410,8 @@ func (g *guest) take(t *testing.T) {
 	}
 }
 
-// read waits until a moment for something to come, or for the server to close the connection. It returns false if
-// nothing does.
+// read waits until a moment for something to come, or for the server to close the connection. It returns
+// false if nothing does.
 func (g *guest) read(until time.Time) bool {
 	_ = g.conn.SetReadDeadline(until) // if it fails, so does Read
 	buf := make([]byte, 16<<10)
@@ -420,7 +424,8 @@ func (g *guest) read(until time.Time) bool {
 	return true
 }
 
-// leave closes the clients' halves of the connections. It returns all that came to each until the server closed its own.
+// leave closes the clients' halves of the connections. It returns all that came to each until the server
+// closed its own.
 func (table *roundTable) leave() (got [][]byte) {
 	table.t.Helper()
 	for _, g := range table.guests {

@@ -124,8 +124,8 @@ and 3 more
 q quits
 `
 
-// TestNothingIsWider: whatever the figures and the terminal, no line is wider, no screen longer, and nothing that came from
-// the server moves the cursor. A bucket that is not empty has a bar.
+// TestNothingIsWider: whatever the figures and the terminal, no line is wider, no screen longer, and nothing
+// that came from the server moves the cursor. A bucket that is not empty has a bar.
 func TestNothingIsWider(t *testing.T) {
 	t.Parallel()
 	rnd := drill.Rand(t)

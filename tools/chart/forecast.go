@@ -61,8 +61,8 @@ func (s Style) paint(color, text string) string {
 // labels is the width of the numbers beside a histogram.
 const labels = 7
 
-// Columns returns the histogram of a forecast, at most width wide, with bars of up to height lines. Buckets that do not fit
-// share a bar.
+// Columns returns the histogram of a forecast, at most width wide, with bars of up to height lines. Buckets
+// that do not fit share a bar.
 func Columns(f *Forecast, width, height int, s Style) (lines []string) {
 	plot := max(width-labels-1, 1)
 	share := max((len(f.Buckets)+plot-1)/plot, 1)
@@ -123,8 +123,8 @@ func Columns(f *Forecast, width, height int, s Style) (lines []string) {
 	return append(lines, strings.Repeat(" ", labels+1)+times(f, used))
 }
 
-// cells returns the height of a bar in lines, and of its lower part that dies by ends of their own. What is not nothing is
-// one line at least.
+// cells returns the height of a bar in lines, and of its lower part that dies by ends of their own. What is
+// not nothing is one line at least.
 func cells(b Bucket, most int64, height int) (own, all int) {
 	if b.Items == 0 {
 		return 0, 0
@@ -164,7 +164,8 @@ func times(f *Forecast, width int) string {
 	return strings.TrimRight(string(line), " ")
 }
 
-// Legend returns what the marks of a forecast mean and the amounts that no bar shows, in lines of at most width.
+// Legend returns what the marks of a forecast mean and the amounts that no bar shows, in lines of at most
+// width.
 func Legend(f *Forecast, width int, s Style) []string {
 	var own, all int64
 	for _, b := range f.Buckets {

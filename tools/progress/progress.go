@@ -12,7 +12,8 @@ import (
 	"github.com/mattn/go-isatty"
 )
 
-// Progress is shown after firstShown. On a terminal it is one line that changes, elsewhere a line now and then.
+// Progress is shown after firstShown. On a terminal it is one line that changes, elsewhere a line now and
+// then.
 const (
 	firstShown = time.Second
 	onTerminal = 200 * time.Millisecond
@@ -21,8 +22,8 @@ const (
 	fileBytes  = 1 << 20 // of a file, between looks at the clock
 )
 
-// Line shows how far work is on one stream, which is standard error for all who use it. Its methods must not be called
-// concurrently.
+// Line shows how far work is on one stream, which is standard error for all who use it. Its methods must not
+// be called concurrently.
 type Line struct {
 	out      io.Writer
 	terminal bool
@@ -127,8 +128,8 @@ func (p pace) String() string {
 	return fmt.Sprintf(", %.0f MB/s, %s left", perSecond/(1<<20), chart.Span(left))
 }
 
-// Rate returns how much of some work is done a second, and how many seconds the rest takes at that rate. Neither is known within
-// the first second, or before anything is done.
+// Rate returns how much of some work is done a second, and how many seconds the rest takes at that rate.
+// Neither is known within the first second, or before anything is done.
 func Rate(took time.Duration, done, of int64) (perSecond float64, left int64, known bool) {
 	if took < time.Second || done <= 0 {
 		return 0, 0, false

@@ -37,7 +37,8 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestProgressTellsThePace: from the first second on, progress has what is done a second, and how long the rest of a file takes.
+// TestProgressTellsThePace: from the first second on, progress has what is done a second, and how long the
+// rest of a file takes.
 func TestProgressTellsThePace(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

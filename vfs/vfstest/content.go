@@ -15,7 +15,8 @@ const (
 // page is a part of a file. Nil is a page of zeros.
 type page [pageSize]byte
 
-// pages is an image of a file. Its pages may be those of others, so they never change. Behind the size are zeros.
+// pages is an image of a file. Its pages may be those of others, so they never change. Behind the size are
+// zeros.
 type pages struct {
 	list []*page
 	size int64
@@ -59,8 +60,8 @@ func (p pages) setSector(n int, from pages, owned map[int]bool) {
 
 // content is what a file has: now, and on the disk.
 //
-// A failed fsync makes sectors clean without their being on disk: they can be read, but only writing them again brings
-// them there.
+// A failed fsync makes sectors clean without their being on disk: they can be read, but only writing them
+// again brings them there.
 type content struct {
 	now    pages
 	own    []bool  // by page of now: no image has it, so it may change
@@ -203,7 +204,8 @@ func (c *content) lose(r *rand.Rand) {
 	c.lost = true
 }
 
-// torn is the file with some of the bytes that were not forced to disk: a part of those appended, or some of the sectors.
+// torn is the file with some of the bytes that were not forced to disk: a part of those appended, or some of
+// the sectors.
 func (c *content) torn(r *rand.Rand) pages {
 	if c.now.size < c.onDisk.size { // it has been cut meanwhile
 		if r.IntN(2) == 0 {

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Disk is a [Memory] that is locked. Its methods return file systems as a process may find them, which change independently
-// of it. Nothing in them is locked, and they have no hooks.
+// Disk is a [Memory] that is locked. Its methods return file systems as a process may find them, which change
+// independently of it. Nothing in them is locked, and they have no hooks.
 type Disk struct{ m *Memory }
 
 // Look calls look with the disk locked.
@@ -17,8 +17,8 @@ func (m *Memory) Look(look func(d Disk)) {
 	look(Disk{m})
 }
 
-// Clone returns the file system as the end of a process leaves it: what was not forced to disk can be read, but a power cut
-// may still take it.
+// Clone returns the file system as the end of a process leaves it: what was not forced to disk can be read,
+// but a power cut may still take it.
 func (m *Memory) Clone() (clone *Memory) {
 	m.Look(func(d Disk) { clone = d.Clone() })
 	return clone
@@ -56,8 +56,8 @@ func (d Disk) Least() *Memory {
 	return d.image(func(n *node) map[string]*node { return n.namesOnDisk }, func(n *node) pages { return n.onDisk })
 }
 
-// Names returns all states that differ by the changes of names in one folder of which a power cut leaves some. The files
-// have only what was forced to disk.
+// Names returns all states that differ by the changes of names in one folder of which a power cut leaves
+// some. The files have only what was forced to disk.
 func (d Disk) Names(dir string) (images []*Memory) {
 	_, _, folder, err := d.m.find(dir)
 	if err != nil {
@@ -81,9 +81,9 @@ func (d Disk) All() *Memory {
 	return d.image(func(n *node) map[string]*node { return n.names }, func(n *node) pages { return n.written(n.now.size) })
 }
 
-// Some returns another state that a power cut may leave: any of the changes of names, in any order, but a rename in one
-// folder as a whole or not at all; and of each file a part of the appended bytes, or some of the sectors, that were written
-// since its fsync.
+// Some returns another state that a power cut may leave: any of the changes of names, in any order, but a
+// rename in one folder as a whole or not at all; and of each file a part of the appended bytes, or some of
+// the sectors, that were written since its fsync.
 func (d Disk) Some(r *rand.Rand) *Memory {
 	names := func(n *node) map[string]*node { return n.choose(n.changes(), func(int) bool { return r.IntN(2) > 0 }) }
 	return d.image(names, func(n *node) pages { return n.torn(r) })
@@ -133,7 +133,8 @@ func (n *node) choose(changes [][]string, some func(i int) bool) map[string]*nod
 	return left
 }
 
-// changes are the names that have changed since a folder was forced to disk. Both names of a rename come together.
+// changes are the names that have changed since a folder was forced to disk. Both names of a rename come
+// together.
 func (n *node) changes() (groups [][]string) {
 	groupOf := make(map[*node]int)
 	all := maps.Clone(n.names)
@@ -158,8 +159,8 @@ func (n *node) changes() (groups [][]string) {
 	return groups
 }
 
-// Lose is a failed fsync of a file of another file system, of which this one is a clone. With r some of what it was to force
-// to disk is there.
+// Lose is a failed fsync of a file of another file system, of which this one is a clone. With r some of what
+// it was to force to disk is there.
 func (m *Memory) Lose(path string, r *rand.Rand) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

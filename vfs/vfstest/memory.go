@@ -16,14 +16,14 @@ import (
 	"mayfly/vfs"
 )
 
-// Memory is a file system in memory. It knows what a power cut leaves: of each file what was forced to disk, and of each
-// folder the names that it had when it was. Newer changes may be left or not; see [Disk].
+// Memory is a file system in memory. It knows what a power cut leaves: of each file what was forced to disk,
+// and of each folder the names that it had when it was. Newer changes may be left or not; see [Disk].
 //
-// The hooks are set before anything uses the file system. They are called with it locked: nothing gets to the disk
-// meanwhile.
+// The hooks are set before anything uses the file system. They are called with it locked: nothing gets to the
+// disk meanwhile.
 type Memory struct {
-	// BeforeSync is called before each fsync of a file or folder, with its present path. The fsync fails with its error,
-	// and what it was to force to disk is not there.
+	// BeforeSync is called before each fsync of a file or folder, with its present path. The fsync fails with
+	// its error, and what it was to force to disk is not there.
 	BeforeSync func(d Disk, path string) error
 	// AfterWrite is called after each write to a file, or the part of it for which there was room.
 	AfterWrite func(d Disk)

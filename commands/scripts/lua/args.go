@@ -72,9 +72,7 @@ func (c *Call) TextOr(i int, absent string) string {
 
 // number is ToNumber that counts the work for a long string.
 func (c *Call) number(v Value) (float64, bool) {
-	if s, ok := v.(string); ok {
-		c.M.long(s)
-	}
+	c.M.longValue(v)
 	return ToNumber(v)
 }
 

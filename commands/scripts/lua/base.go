@@ -68,7 +68,7 @@ func (m *Machine) Reset(memory int64, interrupt Interrupt) {
 	m.root.child, m.root.regs = m.root.child.prune(), nil
 	m.threads, m.sources, m.ret, m.held, m.thread = nil, nil, nil, nil, nil
 	m.memory, m.interrupt, m.stop = memory, interrupt, nil
-	m.fuel, m.depth, m.stack, m.used, m.hidden, m.allowed = turnFuel, 0, 0, 0, 0, memory
+	m.fuel, m.depth, m.stack, m.used, m.hidden, m.told, m.allowed = turnFuel, 0, 0, 0, 0, 0, min(memory, firstWalk)
 	m.random = rand.Uint64() // as Redis 7: each script begins at another place
 }
 
@@ -161,6 +161,7 @@ func (m *Machine) baseLibrary() map[string]Builtin {
 			return m.loadText(c, c.Text(1), c.TextOr(2, c.Text(1)))
 		},
 		"next": func(c *Call) []Value {
+			m.longValue(c.Arg(2))
 			k, v, ok := m.next(c.Table(1), c.Arg(2))
 			if !ok {
 				m.Raise("invalid key to 'next'")
@@ -170,10 +171,16 @@ func (m *Machine) baseLibrary() map[string]Builtin {
 			}
 			return c.Return(k, v)
 		},
-		"pairs":    func(c *Call) []Value { return c.Return(m.next1, c.Table(1), nil) },
-		"pcall":    m.pcall,
-		"rawequal": func(c *Call) []Value { return c.Return(c.Any(1) == c.Any(2)) },
-		"rawget":   func(c *Call) []Value { return c.Return(c.Table(1).Get(c.Any(2))) },
+		"pairs": func(c *Call) []Value { return c.Return(m.next1, c.Table(1), nil) },
+		"pcall": m.pcall,
+		"rawequal": func(c *Call) []Value {
+			m.longValue(c.Any(1))
+			return c.Return(c.Any(1) == c.Any(2))
+		},
+		"rawget": func(c *Call) []Value {
+			m.longValue(c.Any(2))
+			return c.Return(c.Table(1).Get(c.Any(2)))
+		},
 		"rawset": func(c *Call) []Value {
 			m.store(c.Table(1), c.Any(2), c.Any(3))
 			return c.args[:1]
@@ -273,15 +280,14 @@ func (m *Machine) pcall(c *Call) []Value {
 	if failed == nil {
 		return c.prefix(true, out)
 	}
-	v := failed.v
-	if t, ok := v.(*Table); ok { // an error reply: Redis' pcall returns its text
-		if s := t.Get("err"); s != nil {
-			if _, ok := ToText(s); ok {
-				v = s
-			}
+	if t, ok := failed.v.(*Table); ok { // an error reply: Redis' pcall returns its text, after the table if it is none
+		text := c.index(0, t, "err", nil)
+		if _, ok := ToText(text); ok {
+			return c.Return(false, text)
 		}
+		return c.Return(false, t, text)
 	}
-	return c.Return(false, v)
+	return c.Return(false, failed.v)
 }
 
 // checkCallable raises Lua's error for calling what is no function.

@@ -391,7 +391,9 @@ func (g *compiler) forNumbers(n *node) stmt {
 				c.raise(line, "'for' "+what+" must be a number")
 			}
 		}
-		for i := f[0]; f[2] > 0 && i <= f[1] || f[2] <= 0 && i >= f[1]; i += f[2] {
+		// As in C the step is subtracted first, then added: sums that are not exact show it, and infinite
+		// steps end.
+		for i := f[0] - f[2] + f[2]; f[2] > 0 && i <= f[1] || f[2] <= 0 && i >= f[1]; i += f[2] {
 			c.M.Work(4)
 			set(c, Number(i))
 			if o := body(c); o == doBreak {

@@ -14,9 +14,13 @@ const (
 
 // Interrupt ends a script from outside.
 type Interrupt interface {
-	// Stop is asked every some thousand steps and within builtins that can run long, by the goroutine of Run or
-	// that of a coroutine. A non-nil error ends the script, and no pcall catches it.
+	// Stop is asked every some thousand steps and within builtins that can run long, by the goroutine of Run
+	// or that of a coroutine. A non-nil error ends the script, and no pcall catches it.
 	Stop() error
+
+	// Holds is told how many bytes the values may take until it is told again, once they have taken a
+	// mebibyte. A non-nil error ends the script likewise.
+	Holds(bytes int64) error
 }
 
 // Machine runs functions. It serves one goroutine at a time.
@@ -32,6 +36,7 @@ type Machine struct {
 	used    int64 // bytes allocated since the last walk, plus what that found alive
 	allowed int64 // used above this causes a walk
 	hidden  int64 // bytes of buffers
+	told    int64 // bytes that the Interrupt knows of
 	held    []Value
 	epoch   uint32
 
@@ -100,6 +105,13 @@ func (m *Machine) check() {
 func (m *Machine) long(s string) {
 	if len(s) > longText {
 		m.Work(len(s) >> 6)
+	}
+}
+
+// longValue is long for what may be a string.
+func (m *Machine) longValue(v Value) {
+	if s, ok := v.(string); ok {
+		m.long(s)
 	}
 }
 

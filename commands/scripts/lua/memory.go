@@ -33,9 +33,25 @@ func (m *Machine) measure(bytes int) {
 		m.End(&MemoryError{m.memory})
 	}
 	m.used = w.bytes
-	// A quarter of the limit may be garbage, so that a script close to its limit does not walk all the time.
-	m.allowed = max(m.memory, w.bytes+m.memory/4)
+	// As much again may be garbage, up to a quarter of the limit, so that a script does not walk all the
+	// time.
+	m.allowed = max(w.bytes+min(max(w.bytes, firstWalk), m.memory/4), min(m.memory, firstWalk))
+	m.Tell(0)
 	m.Work(w.steps << 1)
+}
+
+// firstWalk is how many bytes a script allocates before the first walk.
+const firstWalk = 1 << 20
+
+// Tell tells the Interrupt what the values may take, and bytes more beside them.
+func (m *Machine) Tell(bytes int64) {
+	if bytes += m.allowed; m.interrupt == nil || bytes == m.told {
+		return
+	}
+	m.told = bytes
+	if err := m.interrupt.Holds(bytes); err != nil {
+		m.End(err)
+	}
 }
 
 // walker sums the bytes of all values that are reachable.

@@ -60,9 +60,7 @@ func (m *Machine) callNamed(f Value, args []Value, weight int, n *node) []Value 
 
 // index returns o[k]. n is the expression of o.
 func (c *Call) index(line int, o, k Value, n *node) Value {
-	if s, ok := k.(string); ok {
-		c.M.long(s)
-	}
+	c.M.longValue(k)
 	for range maxMetaLoop {
 		var h Value
 		if t, ok := o.(*Table); ok {

@@ -274,7 +274,11 @@ func (ms *matcher) matchRest(s, p int) int {
 					p = end
 					continue
 				case isDigit(c):
-					text := ms.captureText(ms.checkCapture(c))
+					capture := ms.captures[ms.checkCapture(c)]
+					if capture.size < 0 { // a position is no text
+						return -1
+					}
+					text := ms.source[capture.start : capture.start+capture.size]
 					ms.step(len(text) >> 4)
 					if !strings.HasPrefix(ms.source[s:], text) {
 						return -1
@@ -369,12 +373,4 @@ func (ms *matcher) endCapture(s, p int) int {
 		ms.captures[i].size = capUnfinished
 	}
 	return e
-}
-
-func (ms *matcher) captureText(i int) string {
-	c := ms.captures[i]
-	if c.size < 0 {
-		return ""
-	}
-	return ms.source[c.start : c.start+c.size]
 }

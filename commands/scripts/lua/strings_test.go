@@ -13,6 +13,8 @@ var errWork = errors.New("too much work")
 // turns is an Interrupt that ends a script when it has been asked so often.
 type turns int
 
+func (*turns) Holds(int64) error { return nil }
+
 func (n *turns) Stop() error {
 	if *n--; *n < 0 {
 		return errWork
@@ -74,6 +76,7 @@ func TestMatch(t *testing.T) {
 		{"0x1F", "%x+", "1 1"},
 		{"a\x00b", "%z", "2 2"},
 		{"abcabc", "(abc)%1", "1 6 abc"},
+		{"abc", "()%1b", "nil"},
 		{"x", "%", "error: malformed pattern (ends with '%')"},
 		{"x", "[x", "error: malformed pattern (missing ']')"},
 		{"x", "(x", "error: unfinished capture"},

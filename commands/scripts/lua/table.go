@@ -3,6 +3,7 @@ package lua
 import (
 	"iter"
 	"math"
+	"slices"
 )
 
 // indexed is how many entries a hash part may have before it gets an index.
@@ -124,6 +125,9 @@ func (m *Machine) Set(t *Table, k, v Value) {
 	}
 }
 
+// movedAtOnce is how many elements are moved at once: the collector waits for that, and everybody with it.
+const movedAtOnce = 1 << 12
+
 // push appends an element to the array, and moves those there that come after it.
 func (m *Machine) push(t *Table, v Value) {
 	for v != nil {
@@ -133,7 +137,11 @@ func (m *Machine) push(t *Table, v Value) {
 				grown = n + n>>2
 			}
 			m.Charge(slotSize * (grown - n))
-			t.array = append(make([]Value, 0, grown), t.array...)
+			array := make([]Value, 0, grown)
+			for piece := range slices.Chunk(t.array, movedAtOnce) {
+				array = append(array, piece...)
+			}
+			t.array = array
 		}
 		t.array = append(t.array, v)
 		if t.live == 0 {

@@ -209,7 +209,8 @@ func (m *Machine) mathLibrary() map[string]Builtin {
 	}
 	for name, f := range map[string]func(float64) float64{
 		"abs": math.Abs, "acos": math.Acos, "asin": math.Asin, "atan": math.Atan, "ceil": math.Ceil, "cos": math.Cos,
-		"cosh": math.Cosh, "exp": math.Exp, "floor": math.Floor, "log": math.Log, "log10": math.Log10, "sin": math.Sin,
+		"cosh": math.Cosh, "exp": math.Exp, "floor": math.Floor, "sin": math.Sin,
+		"log": logarithm(math.Log), "log10": logarithm(math.Log10),
 		"sinh": math.Sinh, "sqrt": math.Sqrt, "tan": math.Tan, "tanh": math.Tanh,
 		"deg": func(x float64) float64 { return x / (math.Pi / 180) },
 		"rad": func(x float64) float64 { return x * (math.Pi / 180) },
@@ -221,6 +222,16 @@ func (m *Machine) mathLibrary() map[string]Builtin {
 		functions[name] = func(c *Call) []Value { return c.Return(Number(f(c.Num(1), c.Num(2)))) }
 	}
 	return functions
+}
+
+// logarithm returns a logarithm that is right for subnormal numbers, which Go's are not on amd64.
+func logarithm(log func(float64) float64) func(float64) float64 {
+	return func(x float64) float64 {
+		if x > 0 && x < 0x1p-1022 {
+			return log(x*0x1p52) - log(0x1p52)
+		}
+		return log(x)
+	}
 }
 
 func extreme(c *Call, better func(a, b float64) bool) []Value {

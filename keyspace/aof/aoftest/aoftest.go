@@ -75,7 +75,8 @@ func Kept(t *testing.T, fsys vfs.FS, path string) (kept []string) {
 	return kept
 }
 
-// EachFlip calls f with s once for each of its bits flipped; outside of drills for one or two bits of each byte.
+// EachFlip calls f with s once for each of its bits flipped; outside of drills for one or two bits of each
+// byte.
 func EachFlip(s string, f func(bad string, at int)) {
 	step := drill.Pick(7, 5, 1) // no divisor of 8: all bits have their turn
 	for i := 0; i < len(s)*8; i += step {

@@ -11,9 +11,9 @@ import (
 	"github.com/tidwall/buntdb"
 )
 
-// OpenFolder reads a data folder, or a copy of one, into memory with buntdb alone: the stores, then the journals in
-// order. A file may end unfinished if its server was killed or still ran. Of the last journal nothing counts behind the
-// last seal: it was never acknowledged, and the server cuts it off.
+// OpenFolder reads a data folder, or a copy of one, into memory with buntdb alone: the stores, then the
+// journals in order. A file may end unfinished if its server was killed or still ran. Of the last journal
+// nothing counts behind the last seal: it was never acknowledged, and the server cuts it off.
 func OpenFolder(dir string) (*buntdb.DB, error) {
 	db, err := buntdb.Open(":memory:")
 	if err != nil {

@@ -133,6 +133,8 @@ function rate(of) {
 function draw() {
   const {info} = sample;
   setText($('server'), `${info.mayfly_version}, up ${span(info.uptime_in_seconds)}${info.cluster_enabled ? ', ' + (info.role === 'master' ? 'leader' : 'follower') : ''}${readonly ? ', read-only' : ''}`);
+  setText($('passing'), info.clock === 'manual' ? 'For tests: all data goes with this server, and its time stands still between CLOCK commands.' : info.ephemeral ? 'For tests: all data goes with this server.' : '');
+  $('passing').hidden = !info.ephemeral;
   drawTiles(info);
   for (const section of document.querySelectorAll('.filled')) section.hidden = sample.containers.length === 0;
   $('hint').hidden = sample.containers.length > 0;

@@ -22,7 +22,7 @@ process.stdin.on("end", () => (ended = true));
     } catch (e) {
       console.log(`error ${e.name}: ${e.message}`.replace(/\n/g, " "));
     }
-    await new Promise((done) => setTimeout(done, 5));
+    await new Promise((done) => setTimeout(done, 20));
   }
   r.disconnect();
 })();

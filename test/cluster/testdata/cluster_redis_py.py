@@ -23,7 +23,7 @@ else:
 ended = threading.Event()
 threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
 n = 0
-while not ended.wait(0.005):
+while not ended.wait(0.02):
     n += 1
     try:
         r.set("python-" + kind, n)

@@ -52,7 +52,8 @@ func TestGoRedisCache(t *testing.T) {
 	until(t, "the item expires", func() bool { return once().Year == 2 })
 }
 
-// TestRueidis uses RESP3, pipelines, transactions, scripts, JSON and messages. Client-side caching needs CLIENT TRACKING, so it is off.
+// TestRueidis uses RESP3, pipelines, transactions, scripts, JSON and messages. Client-side caching needs
+// CLIENT TRACKING, so it is off.
 func TestRueidis(t *testing.T) {
 	ctx := t.Context()
 	options := rueidis.ClientOption{InitAddress: []string{address(t)}, DisableCache: true}

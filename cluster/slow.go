@@ -1,6 +1,0 @@
-//go:build !invariants
-
-package cluster
-
-// slowed returns the log as it is: only builds for tests have slow disks.
-func slowed(log raftLog) raftLog { return log }

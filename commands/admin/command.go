@@ -1,0 +1,499 @@
+package admin
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"mayfly/commands/engine"
+	"mayfly/commands/items"
+	"mayfly/redisfmt"
+)
+
+// commandCommand describes the commands of the table.
+var commandCommand = engine.Command{
+	Name: "command", Since: "2.8.13", Arity: -1, Summary: "Get array of Redis command details",
+	Flags: engine.Loading | engine.Stale | engine.OnNode, Categories: "connection", Tips: "nondeterministic_output_order",
+	Differs: "Lists mayfly's commands",
+	Parse:   engine.NoParse(func(*engine.Context) engine.Reply { return infoOfAll(engine.TableSorted) }),
+	Sub: []engine.Command{
+		{
+			Name: "count", Summary: "Get total number of Redis commands",
+			Differs: "Counts mayfly's commands",
+			Flags:   engine.Loading | engine.Stale | engine.OnNode, Categories: "connection", Parse: engine.NoParse(func(*engine.Context) engine.Reply { return engine.Count(len(engine.Table)) }),
+		},
+		{
+			Name: "docs", Syntax: "[command-name [command-name ...]]", Since: "7.0.0",
+			Summary: "Get array of specific Redis command documentation",
+			Differs: "Without `complexity` and `history`",
+			Flags:   engine.Loading | engine.Stale | engine.OnNode, Categories: "connection", Tips: "nondeterministic_output_order", Parse: engine.NoParse(runCommandDocs),
+		},
+		{
+			Name: "getkeys", Syntax: "command [arg [arg ...]]", Arity: -4, Summary: "Extract keys given a full Redis command",
+			Flags: engine.Loading | engine.Stale | engine.OnNode, Categories: "connection",
+			Parse: func(in *engine.Input) (engine.Run, error) {
+				return parseCommandGetKeys(in, func(r *engine.Row, args []string) engine.Reply { return engine.Bulks(r.KeysOf(args)...) })
+			},
+		},
+		{
+			Name: "getkeysandflags", Syntax: "command [arg [arg ...]]", Since: "7.0.0", Arity: -4,
+			Summary: "Extract keys and access flags given a full Redis command",
+			Flags:   engine.Loading | engine.Stale | engine.OnNode, Categories: "connection",
+			Parse: func(in *engine.Input) (engine.Run, error) { return parseCommandGetKeys(in, keysAndFlags) },
+		},
+		engine.With(engine.HelpRow("command", "5.0.0"), func(c *engine.Command) { c.Categories = "connection" }),
+		{
+			Name: "info", Syntax: "[command-name [command-name ...]]",
+			Summary: "Get array of specific Redis command details, or all when no argument is given.",
+			Flags:   engine.Loading | engine.Stale | engine.OnNode, Categories: "connection", Tips: "nondeterministic_output_order", Parse: engine.NoParse(runCommandInfo),
+		},
+		{
+			Name: "list", Syntax: "[FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>]", Since: "7.0.0",
+			Summary: "Get an array of Redis command names",
+			Flags:   engine.Loading | engine.Stale | engine.OnNode, Categories: "connection", Tips: "nondeterministic_output_order", Parse: parseCommandList,
+		},
+	},
+}
+
+func runCommandInfo(x *engine.Context) engine.Reply {
+	names := x.Input.Args[2:]
+	if len(names) == 0 {
+		return infoOfAll(engine.TableSorted)
+	}
+	list := make([]engine.Reply, len(names))
+	for i, name := range names {
+		list[i] = engine.Null
+		if r := FindByFullName(name); r != nil {
+			list[i] = entryOf(r).info()
+		}
+	}
+	return engine.Array(list...)
+}
+
+func runCommandDocs(x *engine.Context) engine.Reply {
+	names := x.Input.Args[2:]
+	if len(names) == 0 {
+		return docsOfAll(engine.TableSorted)
+	}
+	var found []*engine.Row
+	for _, name := range names {
+		if r := FindByFullName(name); r != nil {
+			found = append(found, r)
+		}
+	}
+	return docsOfAll(found)
+}
+
+// parseCommandList parses COMMAND LIST. The filters apply to subcommands on their own.
+func parseCommandList(in *engine.Input) (engine.Run, error) {
+	keep := func(*engine.Row) bool { return true }
+	switch args := in.Args[2:]; {
+	case len(args) == 0:
+	case len(args) == 3 && redisfmt.EqualFold(args[0], "FILTERBY"):
+		what := args[2]
+		switch strings.ToUpper(args[1]) {
+		case "MODULE":
+			keep = func(r *engine.Row) bool { return what == moduleName && r.Group == "json" }
+		case "ACLCAT":
+			keep = func(r *engine.Row) bool { return isIn(r, strings.ToLower(what)) }
+		case "PATTERN":
+			if err := engine.CheckPattern(what); err != nil {
+				return nil, err
+			}
+			pattern := redisfmt.Compile(strings.ToLower(what))
+			keep = func(r *engine.Row) bool { return pattern.Match(r.FullName) }
+		default:
+			return nil, engine.ErrSyntax
+		}
+	default:
+		return nil, engine.ErrSyntax
+	}
+	return func(*engine.Context) engine.Reply { return engine.Bulks(fullNames(keep)...) }, nil
+}
+
+// fullNames returns the full names of the commands and subcommands that keep accepts, in the table's order.
+func fullNames(keep func(*engine.Row) bool) []string {
+	var names []string
+	for _, r := range engine.TableSorted {
+		for _, r := range append([]*engine.Row{r}, r.SortedSubcommands...) {
+			if keep(r) {
+				names = append(names, r.FullName)
+			}
+		}
+	}
+	return names
+}
+
+// parseACLCat parses ACL CAT, which lists all categories or the commands of one.
+func parseACLCat(in *engine.Input) (engine.Run, error) {
+	switch args := in.Args[2:]; len(args) {
+	case 0:
+		return func(*engine.Context) engine.Reply { return engine.Bulks(CategoryOrder...) }, nil
+	case 1:
+		category := strings.ToLower(args[0])
+		if !slices.Contains(CategoryOrder, category) {
+			return nil, engine.Errorf(engine.ErrNoCategory, engine.Shown(args[0]))
+		}
+		return func(*engine.Context) engine.Reply {
+			return engine.Bulks(fullNames(func(r *engine.Row) bool { return isIn(r, category) })...)
+		}, nil
+	}
+	return nil, engine.Errorf(engine.ErrSubcommandCall, engine.Shown(in.Args[1]), "ACL")
+}
+
+// parseCommandGetKeys parses COMMAND GETKEYS and GETKEYSANDFLAGS, which differ in show.
+func parseCommandGetKeys(in *engine.Input, show func(r *engine.Row, args []string) engine.Reply) (engine.Run, error) {
+	args := in.Args[2:]
+	r, err := engine.Resolve(args)
+	switch named := findNamed(args); {
+	case named == nil:
+		return nil, engine.ErrNoSuchCommand
+	case !named.HasKeys():
+		return nil, engine.ErrNoKeys
+	case err != nil:
+		return nil, engine.ErrKeysArity
+	case len(r.KeysOf(args)) == 0 && r.Scope != engine.ScopeScript:
+		return nil, engine.ErrKeysInvalid
+	}
+	return func(*engine.Context) engine.Reply { return show(r, args) }, nil
+}
+
+// keysAndFlags lists the keys of a call with the flags of their access.
+func keysAndFlags(r *engine.Row, args []string) engine.Reply {
+	access := accesses(r)
+	keys := r.KeysOf(args)
+	list := make([]engine.Reply, len(keys))
+	for i, key := range keys {
+		flags := strings.Fields(access[min(i, len(access)-1)])
+		if slices.Contains(flags, variableFlags) && !slices.ContainsFunc(args[-r.Arity:], readsValue) {
+			flags = strings.Fields(blindAccess[r.Name])
+		}
+		flags = slices.DeleteFunc(flags, func(f string) bool { return f == variableFlags })
+		list[i] = engine.Array(engine.Bulk(key), statuses(flags))
+	}
+	return engine.Array(list...)
+}
+
+// variableFlags marks flags that depend on the options of a call.
+const variableFlags = "variable_flags"
+
+// blindAccess are the flags of a call without an option that reads the value, where they vary.
+var blindAccess = map[string]string{"delex": "RM delete", "set": "OW update"}
+
+// readsValue reports whether an argument is an option that reads the value of the key.
+func readsValue(arg string) bool {
+	return redisfmt.EqualFold(arg, "GET") || items.ReadsValue(arg)
+}
+
+// accesses returns the flags of the row's keys: one set for all keys, or one for each if they differ.
+func accesses(r *engine.Row) []string {
+	switch {
+	case r.Access != "":
+		return strings.Split(r.Access, ",")
+	case r.Flags&engine.Write != 0:
+		return []string{"RW access update"}
+	}
+	return []string{"RO access"}
+}
+
+// findNamed returns the command or subcommand that the arguments name, whatever their number.
+func findNamed(args []string) *engine.Row {
+	r := engine.Table.Find(args[0])
+	if r != nil && r.Subcommands != nil && len(args) > 1 {
+		return r.Subcommands.Find(args[1])
+	}
+	return r
+}
+
+// FindByFullName returns the command with a full name in any case: "get", "config|get".
+func FindByFullName(name string) *engine.Row {
+	command, sub, hasSub := strings.Cut(name, "|")
+	r := engine.Table.Find(command)
+	if r != nil && hasSub {
+		return r.Subcommands.Find(sub)
+	}
+	return r
+}
+
+// tableEntry is the entry of a row in COMMAND and COMMAND DOCS. All replies share it, so that repeated
+// requests take no memory.
+type tableEntry struct{ info, docs func() engine.Reply }
+
+// The entries of all rows, by number. The first call of entryOf makes them.
+var (
+	entries     []tableEntry
+	makeEntries sync.Once
+)
+
+func entryOf(r *engine.Row) tableEntry {
+	makeEntries.Do(func() {
+		for _, r := range engine.AllRows {
+			entries = append(entries, tableEntry{
+				info: sync.OnceValue(func() engine.Reply { return CommandInfo(r) }),
+				docs: sync.OnceValue(func() engine.Reply { return CommandDocs(r) }),
+			})
+		}
+	})
+	return entries[r.Number]
+}
+
+func infoOfAll(list []*engine.Row) engine.Reply {
+	all := make([]engine.Reply, len(list))
+	for i, r := range list {
+		all[i] = entryOf(r).info()
+	}
+	return engine.Array(all...)
+}
+
+// CommandInfo is a row's entry in the reply of COMMAND.
+func CommandInfo(r *engine.Row) engine.Reply {
+	first, last, step := r.Keys.First, r.Keys.Last, r.Keys.Step
+	if r.Counted { // as in Redis
+		first, last, step = 0, 0, 0
+	}
+	return engine.Array(
+		engine.Bulk(r.FullName),
+		engine.Count(r.Arity),
+		statuses(flagNamesOf(r)),
+		engine.Count(first), engine.Count(last), engine.Count(step),
+		statuses(Categories(r)),
+		engine.Set(engine.Bulks(strings.Fields(r.Tips)...).Elems...),
+		engine.Set(keySpecs(r)...),
+		infoOfSubcommands(r),
+	)
+}
+
+// infoOfSubcommands is an array of entries. As in Redis, it is an empty set without subcommands.
+func infoOfSubcommands(r *engine.Row) engine.Reply {
+	if len(r.SortedSubcommands) == 0 {
+		return engine.Set()
+	}
+	return infoOfAll(r.SortedSubcommands)
+}
+
+func statuses(words []string) engine.Reply {
+	elems := make([]engine.Reply, len(words))
+	for i, w := range words {
+		elems[i] = engine.Status(w)
+	}
+	return engine.Set(elems...)
+}
+
+// flagNames are the names of the reported flags in COMMAND, from the lowest bit on.
+var flagNames = strings.Fields("write readonly denyoom admin pubsub noscript blocking loading stale skip_slowlog fast " +
+	"no_auth no_async_loading no_multi allow_busy")
+
+func names(f engine.Flags) []string {
+	var names []string
+	for bit, name := range flagNames {
+		if f&(1<<bit) != 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// flagNames returns the names of the reported flags, of what follows from the keys too.
+func flagNamesOf(r *engine.Row) []string {
+	names := names(r.Flags)
+	if r.Scope == engine.ScopeScript {
+		names = append(names, "skip_monitor", "no_mandatory_keys")
+	}
+	if r.HasMovableKeys() {
+		names = append(names, "movablekeys")
+	}
+	return names
+}
+
+// CategoryOrder are the ACL categories in Redis' order, then mayfly's own.
+var CategoryOrder = []string{
+	"keyspace", "read", "write", "string", "stream", "pubsub", "admin", "fast", "slow", "blocking", "dangerous",
+	"connection", "transaction", "scripting",
+	"container", "document", "json",
+}
+
+// groupCategories are the categories of groups that do not have the group's name.
+var groupCategories = map[string]string{"generic": "keyspace", "transactions": "transaction", "pubsub": "", "server": "", "cluster": ""}
+
+// Categories returns the row's ACL categories, from its flags and group as in Redis'
+// setImplicitACLCategories, and from its Categories. As in Redis, a command that only has subcommands is
+// just "slow".
+func Categories(r *engine.Row) []string {
+	in := map[string]bool{
+		"write":     r.Flags&engine.Write != 0,
+		"read":      r.Flags&engine.ReadOnly != 0 && r.Scope != engine.ScopeScript,
+		"admin":     r.Flags&engine.Admin != 0,
+		"dangerous": r.Flags&engine.Admin != 0,
+		"pubsub":    r.Flags&engine.PubSub != 0,
+		"blocking":  r.Flags&engine.Blocking != 0,
+		"fast":      r.Flags&engine.Fast != 0,
+		"slow":      r.Flags&engine.Fast == 0,
+	}
+	if r.Parse != nil {
+		group, renamed := groupCategories[r.Group]
+		if !renamed {
+			group = r.Group
+		}
+		if !strings.Contains(r.Categories, "connection") { // as in Redis it replaces that of the group
+			in[group] = true
+		}
+		for _, c := range strings.Fields(r.Categories) {
+			in[c] = true
+		}
+	}
+	var names []string
+	for _, c := range CategoryOrder {
+		if in[c] {
+			names = append(names, "@"+c)
+		}
+	}
+	return names
+}
+
+// isIn reports whether the row is in an ACL category, named in lower case without "@".
+func isIn(r *engine.Row, category string) bool { return slices.Contains(Categories(r), "@"+category) }
+
+// keySpecs returns the row's key specifications: none, one for all keys, or one for each if their access
+// differs.
+func keySpecs(r *engine.Row) []engine.Reply {
+	if r.KeysAfter.Word != "" {
+		return []engine.Reply{keywordSpec(r)}
+	}
+	if r.Scope == engine.ScopeScript {
+		return []engine.Reply{numkeysSpec(r, engine.NumkeysAt, 1)}
+	}
+	if r.Counted {
+		return []engine.Reply{numkeysSpec(r, r.Keys.First-1, r.Keys.Step)}
+	}
+	if r.Keys.First == 0 {
+		return nil
+	}
+	last := r.Keys.Last
+	if last > 0 {
+		last -= r.Keys.First // relative to the first key; a negative last counts from the end
+	}
+	each := accesses(r)
+	if len(each) > 1 {
+		last = 0
+	}
+	specs := make([]engine.Reply, len(each))
+	for i, access := range each {
+		specs[i] = engine.Map(
+			engine.Bulk("flags"), statuses(strings.Fields(access)),
+			engine.Bulk("begin_search"), engine.Map(
+				engine.Bulk("type"), engine.Bulk("index"),
+				engine.Bulk("spec"), engine.Map(engine.Bulk("index"), engine.Count(r.Keys.First+i*r.Keys.Step)),
+			),
+			engine.Bulk("find_keys"), engine.Map(
+				engine.Bulk("type"), engine.Bulk("range"),
+				engine.Bulk("spec"), engine.Map(engine.Bulk("lastkey"), engine.Count(last), engine.Bulk("keystep"), engine.Count(r.Keys.Step), engine.Bulk("limit"), engine.Integer(0)),
+			),
+		)
+	}
+	return specs
+}
+
+// keywordSpec is the key specification of a row with KeysAfter.
+func keywordSpec(r *engine.Row) engine.Reply {
+	return engine.Map(
+		engine.Bulk("flags"), statuses(strings.Fields(accesses(r)[0])),
+		engine.Bulk("begin_search"), engine.Map(
+			engine.Bulk("type"), engine.Bulk("keyword"),
+			engine.Bulk("spec"), engine.Map(engine.Bulk("keyword"), engine.Bulk(r.KeysAfter.Word), engine.Bulk("startfrom"), engine.Count(r.KeysAfter.From)),
+		),
+		engine.Bulk("find_keys"), engine.Map(
+			engine.Bulk("type"), engine.Bulk("range"),
+			engine.Bulk("spec"), engine.Map(engine.Bulk("lastkey"), engine.Integer(-1), engine.Bulk("keystep"), engine.Integer(1), engine.Bulk("limit"), engine.Integer(2)),
+		),
+	)
+}
+
+// numkeysSpec is the key specification of EVAL and of MSETEX: at says where the number of keys is.
+func numkeysSpec(r *engine.Row, at, step int) engine.Reply {
+	return engine.Map(
+		engine.Bulk("flags"), statuses(strings.Fields(accesses(r)[0])),
+		engine.Bulk("begin_search"), engine.Map(
+			engine.Bulk("type"), engine.Bulk("index"),
+			engine.Bulk("spec"), engine.Map(engine.Bulk("index"), engine.Count(at)),
+		),
+		engine.Bulk("find_keys"), engine.Map(
+			engine.Bulk("type"), engine.Bulk("keynum"),
+			engine.Bulk("spec"), engine.Map(engine.Bulk("keynumidx"), engine.Integer(0), engine.Bulk("firstkey"), engine.Integer(1), engine.Bulk("keystep"), engine.Count(step)),
+		),
+	)
+}
+
+// docsOfAll is the reply of COMMAND DOCS for rows.
+func docsOfAll(list []*engine.Row) engine.Reply {
+	var docs []engine.Reply
+	for _, r := range list {
+		docs = append(docs, engine.Bulk(r.FullName), entryOf(r).docs())
+	}
+	return engine.Map(docs...)
+}
+
+// CommandDocs is a row's entry in COMMAND DOCS.
+func CommandDocs(r *engine.Row) engine.Reply {
+	doc := []engine.Reply{
+		engine.Bulk("summary"), engine.Bulk(r.Summary),
+		engine.Bulk("since"), engine.Bulk(r.Since),
+		engine.Bulk("group"), engine.Bulk(r.Group),
+	}
+	// A test checks that the syntax of every row parses.
+	if args, err := engine.ParseSyntax(r.Syntax); err == nil && len(args) > 0 {
+		if r.Group == "stream" {
+			engine.BoundsAreIDs(args)
+		}
+		switch {
+		case r.HasMovableKeys():
+			engine.MarkNamed(args, "key")
+		case r.HasKeys():
+			engine.MarkKeys(args, r.Keys, 1+strings.Count(r.FullName, "|"))
+			if strings.Contains(r.Access, ",") {
+				for i := range args {
+					args[i].Spec = i
+				}
+			}
+		}
+		doc = append(doc, engine.Bulk("arguments"), docsOfArguments(args))
+	}
+	if len(r.SortedSubcommands) > 0 {
+		doc = append(doc, engine.Bulk("subcommands"), docsOfAll(r.SortedSubcommands))
+	}
+	return engine.Map(doc...)
+}
+
+func docsOfArguments(args []engine.Argument) engine.Reply {
+	list := make([]engine.Reply, len(args))
+	for i := range args {
+		list[i] = docs(&args[i])
+	}
+	return engine.Array(list...)
+}
+
+func docs(a *engine.Argument) engine.Reply {
+	doc := []engine.Reply{engine.Bulk("name"), engine.Bulk(a.Name), engine.Bulk("type"), engine.Bulk(a.Kind)}
+	if a.Kind == engine.KindKey {
+		doc = append(doc, engine.Bulk("key_spec_index"), engine.Count(a.Spec))
+	}
+	if a.Token != "" {
+		doc = append(doc, engine.Bulk("token"), engine.Bulk(a.Token))
+	}
+	var flags []string
+	if a.Optional {
+		flags = append(flags, "optional")
+	}
+	if a.Multiple {
+		flags = append(flags, "multiple")
+	}
+	if a.RepeatsToken {
+		flags = append(flags, "multiple_token")
+	}
+	if len(flags) > 0 {
+		doc = append(doc, engine.Bulk("flags"), statuses(flags))
+	}
+	if len(a.Args) > 0 {
+		doc = append(doc, engine.Bulk("arguments"), docsOfArguments(a.Args))
+	}
+	return engine.Map(doc...)
+}

@@ -1,0 +1,215 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"mayfly/cluster/topology"
+	"mayfly/keyspace"
+	"mayfly/keyspace/replica"
+)
+
+// Cluster is the cluster around the engine's node, as the engine needs it. Safe for concurrent use.
+type Cluster interface {
+	// View returns the cluster as this node sees it. It costs an atomic load, and never returns nil.
+	View() *topology.View
+	// Add announces a node, which may join then. It returns when the change is committed. Any node
+	// takes it, and passes it on to the leader.
+	Add(ctx context.Context, name, addr string) error
+	// Remove removes a node by name. It returns when the change is committed.
+	Remove(ctx context.Context, name string) error
+	// Transfer makes a node the leader; with an empty name the most up to date of the others. It returns
+	// when that node leads.
+	Transfer(ctx context.Context, name string) error
+	// Replicated waits until n other nodes have all on disk that is committed now, or until ctx ends. It
+	// returns the number of nodes that have it.
+	Replicated(ctx context.Context, n int) int
+	// DialClient opens a connection at whose other end the node with an id runs a session for a client of
+	// this node. addr and laddr are the ends of the client's connection.
+	DialClient(ctx context.Context, id uint64, addr, laddr string) (net.Conn, error)
+}
+
+// Loaded reports whether a keyspace is open that commands may use.
+func (e *Engine) Loaded() bool { return !e.suspended.Load() && e.Keyspace() != nil }
+
+// KeyspaceStats returns the figures of the keyspace, none if no one is open.
+func (e *Engine) KeyspaceStats() keyspace.Stats {
+	if ks := e.Keyspace(); ks != nil {
+		return ks.Stats()
+	}
+	return keyspace.Stats{}
+}
+
+// term returns the term of the cluster; 0 without one.
+func (e *Engine) term() uint64 {
+	if e.Cluster == nil {
+		return 0
+	}
+	return e.Cluster.View().Term
+}
+
+// Mode is the mode of the server in HELLO and INFO.
+func (e *Engine) Mode() string {
+	if e.Cluster != nil {
+		return "cluster"
+	}
+	return "standalone"
+}
+
+// Role is the role of the server in HELLO.
+func (e *Engine) Role() string {
+	if e.Cluster != nil && !e.Cluster.View().Leads() {
+		return "replica"
+	}
+	return "master"
+}
+
+// Suspend ends the use of the keyspace, before the node closes it without committing. It disconnects all
+// clients; commands that need a keyspace are answered with LOADING until [Engine.SetKeyspace]. No reply
+// leaves afterwards that reports or reveals what the keyspace has not committed.
+func (e *Engine) Suspend() {
+	e.suspended.Store(true)
+	e.Scripts.EndAll(errScriptDeposed)
+	// A session that passes the check from here on has begun after it: what it executes is refused. The
+	// others are disconnected.
+	e.Host.Disconnect(func(*Session) bool { return true })
+}
+
+// leadership is what the engine remembers of the view before.
+type leadership struct {
+	mu     sync.Mutex // protects what follows
+	led    bool       // this node was the leader
+	master topology.Member
+	known  bool // master is the last leader that was known
+
+	After func(d time.Duration, f func()) // calls f after a time; nil: time.AfterFunc
+
+	LostAt    atomic.Int64  // monotonic time since which no leader is known to serve, ns; 0: there is one
+	changedMu sync.Mutex    // protects changed
+	changed   chan struct{} // closed when commands that wait for a leader are to try again; nil: none waits
+}
+
+// LeaderChanged applies a change of leaders. The node calls it with each View whose leader, or whose own
+// role, differs from the one before, before it applies what another leader has written.
+//
+// At a node that does not lead any more, blocked commands end with an error. The connections of clients that
+// it has served as the leader close a little later, but for those that can only receive messages: these come
+// from any node. Every node publishes a new leader as a Sentinel does.
+func (e *Engine) LeaderChanged(v *topology.View) {
+	l := &e.Leadership
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.wake(nil)
+	if v.Leader != nil && v.Quorum {
+		l.found()
+	} else {
+		l.lost()
+	}
+	if v.Leader != nil {
+		if l.known && l.master.Client != v.Leader.Client {
+			e.publishSwitch(v.Name, &l.master, v.Leader)
+		}
+		l.master, l.known = *v.Leader, true
+	}
+	if l.led && !v.Leads() {
+		e.Waiters.deposeAll()
+		e.Scripts.EndAll(errScriptDeposed)
+		if !e.proxy.Load() { // else they are served on
+			e.disconnectLed()
+		}
+	}
+	if !l.led && v.Leads() { // a transfer has failed, perhaps
+		for _, s := range e.Host.Sessions() {
+			s.Deposed.Store(false)
+		}
+	}
+	l.led = v.Leads()
+}
+
+// deposedGrace is the time between two looks for clients of a deposed leader that have their replies.
+const deposedGrace = 100 * time.Millisecond
+
+// disconnectLed disconnects, soon, the clients that the node has served as the leader, once they have the
+// replies under way. Clients of Sentinels keep their connections as long as these work, and do not understand
+// MOVED; Sentinels make a deposed master disconnect its clients for the same reason. What such a client sends
+// meanwhile does not run and gets no reply: see awaitsLeader. A client that can only receive messages stays
+// until it unsubscribes.
+func (e *Engine) disconnectLed() {
+	for _, s := range e.Host.Sessions() {
+		if s.led.Load() && !s.Proxied {
+			s.Deposed.Store(true)
+		}
+	}
+	e.disconnectDeposed(CommandPatience)
+}
+
+// disconnectDeposed disconnects deposed sessions after a while, and those that wait for a commit later: a
+// client that loses a reply sends its command again. After the patience it waits for none.
+func (e *Engine) disconnectDeposed(patience time.Duration) {
+	after := e.Leadership.After
+	if after == nil {
+		after = func(d time.Duration, f func()) { time.AfterFunc(d, f) }
+	}
+	after(deposedGrace, func() {
+		commits := false
+		e.Host.Disconnect(func(s *Session) bool {
+			if !s.Deposed.Load() || s.onlyReceives() {
+				return false
+			}
+			if s.unanswered.Load() && patience > 0 {
+				commits = true
+				return false
+			}
+			return true
+		})
+		if commits {
+			e.disconnectDeposed(patience - deposedGrace)
+		}
+	})
+}
+
+// publishSwitch publishes a change of leaders on Sentinel's channel.
+func (e *Engine) publishSwitch(name string, from, to *topology.Member) {
+	oldHost, oldPort := from.Split()
+	newHost, newPort := to.Split()
+	e.Broker.Queue.push(Event{
+		local: true, Kind: SubChannel, Channel: "+switch-master",
+		Text: name + " " + oldHost + " " + oldPort + " " + newHost + " " + newPort,
+	})
+	e.Broker.ensureHelper()
+}
+
+// vetoed returns the error of a command whose transaction the keyspace refuses.
+func (e *Engine) vetoed(s *Session, r *Row, args []string, veto error) error {
+	if errors.Is(veto, replica.ErrFollower) {
+		if s.Proxied {
+			return ErrElsewhere
+		}
+		return e.notServed(s, r, args)
+	}
+	if errors.As(veto, new(*keyspace.HeldError)) {
+		return Error("HELD " + veto.Error())
+	}
+	return CommitFailure(veto, false)
+}
+
+// ClusterState is ok if the node serves what a leader serves, or knows one that does, and nothing is wrong
+// with it; else fail.
+func ClusterState(v *topology.View) string {
+	if v.Quorum && v.Leader != nil && v.Role.Open() && v.Cause == "" {
+		return "ok"
+	}
+	return "fail"
+}
+
+// ContactOf is the time in ms since the last message of a member; -1: none yet.
+func ContactOf(m *topology.Member) int64 {
+	if m.LastContact < 0 {
+		return -1
+	}
+	return m.LastContact.Milliseconds()
+}

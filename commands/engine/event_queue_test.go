@@ -1,0 +1,65 @@
+package engine
+
+import (
+	"slices"
+	"strconv"
+	"testing"
+)
+
+// The events of a command wait for its end, and all events behind them wait, too.
+func TestEventBatchIsSealed(t *testing.T) {
+	t.Parallel()
+	var q eventQueue
+	first, second := new(eventBatch), new(eventBatch)
+	q.push(Event{batch: first, Text: "1"})
+	q.push(Event{batch: second, Text: "2"})
+	q.push(Event{Text: "3"})
+	q.push(Event{batch: first, Text: "4"})
+	free := func(*Event) int { return 0 }
+	texts := func() (list []string) {
+		q.Begin(delivering)
+		ready, _ := q.popReady(nil, deliverBatch, 0, free)
+		for _, l := range ready {
+			list = append(list, l.Text)
+		}
+		q.End(len(list))
+		return list
+	}
+	if last := q.seal(second, 7); last != 2 || q.HasDelivered(1) || q.startHelper() || texts() != nil {
+		t.Error("an event is delivered before the first batch is sealed")
+	}
+	if last := q.seal(first, 8); last != 4 || !q.startHelper() || q.startHelper() || q.stopHelper() {
+		t.Error("no helper is sent for, or a second, or it goes although there is something to do")
+	}
+	if got := texts(); !slices.Equal(got, []string{"1", "2", "3", "4"}) || !q.HasDelivered(4) || q.HasDelivered(5) || !q.stopHelper() || q.Len() != 0 {
+		t.Errorf("delivered %q", got)
+	}
+	// The queue does not keep the memory of delivered events.
+	room := make([]Event, deliverBatch-1, deliverBatch) // for one
+	for i := range 2 * LongQueue {
+		q.push(Event{Text: strconv.Itoa(i)})
+		if i >= 1000 {
+			q.popReady(room, deliverBatch, 0, free)
+		}
+	}
+	if n := cap(q.events); n > 10_000 {
+		t.Errorf("room for %d events where a thousand wait", n)
+	}
+}
+
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"": "", "KEA": "AKE", "g$lshzxetdnKEm": "AnKEm", "Ex": "xE", "mK": "Km", "AAA": "A", "nd": "dn",
+	} {
+		e, err := ParseEventClasses(text)
+		if err != nil || e.String() != want {
+			t.Errorf("%q is %q (%v), want %q", text, e, err, want)
+		}
+	}
+	for _, text := range []string{"q", "KEAq", " ", "KÉ", "\xff"} {
+		if e, err := ParseEventClasses(text); err == nil || err.Error() != classUsage {
+			t.Errorf("%q is %q (%v)", text, e, err)
+		}
+	}
+}

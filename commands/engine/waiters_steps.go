@@ -1,0 +1,151 @@
+package engine
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"mayfly/expiry"
+	"mayfly/expiry/clock"
+)
+
+// steps is what the waits of clients have for a clock that clients move: it waits for those that it has
+// woken. The mutex of the waiters protects what is not atomic.
+type steps struct {
+	one     sync.Mutex                    // held while the clock moves
+	first   int64                         // ms; no wait ends before by the clock; 0: not known, or none ends
+	stirred int                           // waits that were woken, and have neither their replies nor wait again
+	over    atomic.Pointer[chan struct{}] // closed when the clock stands again; nil while it does
+	quiet   atomic.Pointer[chan struct{}] // has room for one; who waits for the stirred looks again
+}
+
+// noteLocked notes that a wait ends at a moment in ms.
+func (s *steps) noteLocked(until int64) {
+	if s.first == 0 || until < s.first {
+		s.first = until
+	}
+}
+
+// poke makes who waits for the stirred look again.
+func (s *steps) poke() {
+	if quiet := s.quiet.Load(); quiet != nil {
+		select {
+		case *quiet <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// BeginSteps holds back commands with BLOCK that come while the clock moves, until EndSteps: who is served at
+// one step is back only when the clock stands. Those who wait for logs wake in Settle alone. It waits until
+// the clock stands.
+func (ws *waiters) BeginSteps() {
+	ws.steps.one.Lock()
+	over, quiet := make(chan struct{}), make(chan struct{}, 1)
+	ws.steps.over.Store(&over)
+	ws.steps.quiet.Store(&quiet)
+}
+
+// EndSteps lets the commands that were held back run, and the next clock move.
+func (ws *waiters) EndSteps() {
+	ws.signalMu.Lock()
+	ws.steps.quiet.Store(nil)
+	if !ws.running && len(ws.signaled) > 0 {
+		ws.running = true
+		go ws.wakeAll()
+	}
+	ws.signalMu.Unlock()
+	close(*ws.steps.over.Swap(nil))
+	ws.steps.one.Unlock()
+}
+
+// HeldByClock reports whether a command that may wait runs again later, because the clock moves.
+func (x *Context) HeldByClock() bool {
+	over := x.Engine.Waiters.steps.over.Load()
+	if over == nil || x.Session.Wait != nil || x.Queued {
+		return false
+	}
+	x.resume = *over
+	return true
+}
+
+// NextEnd returns the next moment in ms at which a wait ends by the clock, [expiry.NeverDue] if none does. It
+// may be early.
+func (ws *waiters) NextEnd() int64 {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if ws.steps.first == 0 {
+		return expiry.NeverDue
+	}
+	return ws.steps.first
+}
+
+// EndUntil ends the waits that are over at a moment in ms.
+func (ws *waiters) EndUntil(now int64) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if ws.steps.first == 0 || ws.steps.first > now {
+		return
+	}
+	ws.steps.first = 0
+	for _, w := range ws.sessions {
+		switch {
+		case w.until == 0:
+		case w.until <= now:
+			ws.endLocked(w, WaitTimeout)
+		default:
+			ws.steps.noteLocked(w.until)
+		}
+	}
+}
+
+// Settle wakes those who wait for logs with new entries, and waits until all who were woken have their
+// replies or wait again. It reports false if that takes longer than a real time.
+func (ws *waiters) Settle(patience time.Duration) bool {
+	if ws.Waiting.Load() == 0 {
+		return true
+	}
+	ws.signalMu.Lock()
+	wakes := !ws.running
+	ws.running = true
+	ws.signalMu.Unlock()
+	if wakes {
+		ws.wakeAll()
+	}
+	quiet := *ws.steps.quiet.Load()
+	for until := clock.Monotonic() + patience; !ws.settled(); {
+		select {
+		case <-quiet:
+		case <-time.After(until - clock.Monotonic()):
+			return false
+		}
+	}
+	return true
+}
+
+// settled reports whether nobody is stirred, or is about to be.
+func (ws *waiters) settled() bool {
+	ws.signalMu.Lock()
+	running := ws.running
+	ws.signalMu.Unlock()
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	return !running && ws.steps.stirred == 0
+}
+
+// calm notes that the command of a wait has run and waits again, unless it was woken meanwhile.
+func (ws *waiters) calm(w *wait) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if !w.woken {
+		ws.calmLocked(w)
+	}
+}
+
+func (ws *waiters) calmLocked(w *wait) {
+	if w.stirred {
+		w.stirred = false
+		ws.steps.stirred--
+		ws.steps.poke()
+	}
+}

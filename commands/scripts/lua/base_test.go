@@ -1,0 +1,44 @@
+package lua
+
+import (
+	"errors"
+	"math"
+	"testing"
+)
+
+// The base library counts the work for long strings.
+func TestBaseLibraryCountsLongStrings(t *testing.T) {
+	t.Parallel()
+	for _, f := range []string{"rawequal(s, r)", "rawget(t, s)", "next(t, s)"} {
+		chunk, err := Compile("local s = string.rep('x', 1000000) local r, t = s .. '', {[s] = 1} for i = 1, 100 do "+f+" end", "chunk")
+		if err != nil {
+			t.Fatal(err)
+		}
+		asks := turns(20)
+		m := New()
+		m.Reset(64<<20, &asks)
+		func() {
+			defer func() {
+				if r := recover(); r == nil || !errors.Is(m.Ended(r), errWork) {
+					t.Errorf("%s: it ends with %v, want %v", f, r, errWork)
+				}
+			}()
+			m.Run(chunk)
+		}()
+	}
+}
+
+func TestLogarithmsOfSubnormalNumbers(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		x, want float64
+	}{{1e-310, -310}, {1e-320, -320.00000483494802}, {5e-324, -323.30621534311581}, {1e-300, -300}} {
+		for name, want := range map[string]float64{"log10": c.want, "log": c.want * math.Ln10} {
+			m := New()
+			got := m.Call(m.Globals.Get("math").(*Table).Get(name), c.x).(float64)
+			if math.Abs(got/want-1) > 1e-12 {
+				t.Errorf("%s of %v is %v, want %v", name, c.x, got, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,212 @@
+package streams
+
+import (
+	"mayfly/commands/engine"
+	"mayfly/commands/items"
+	"mayfly/keyspace"
+	"mayfly/keyspace/deaths"
+	"mayfly/keyspace/groups"
+	"mayfly/keyspace/streamid"
+)
+
+// readGroupCommand is XREADGROUP.
+var readGroupCommand = engine.Command{
+	Name: "xreadgroup", Since: "5.0.0",
+	Syntax:  "GROUP group consumer [COUNT count] [BLOCK milliseconds] [NOACK] STREAMS key [key ...] id [id ...]",
+	Summary: "Return new entries from a stream using a consumer group, or access the history of the pending entries for a given consumer. Can block.",
+	Differs: "More than 100 entries go in portions, and other consumers may take entries in between",
+	Flags:   engine.Write | engine.Blocking, KeysAfter: engine.Keyword{Word: "STREAMS", From: 4}, Access: "RO access", Scope: engine.ScopeSweep, Reads: readsMany, Parse: parseXReadGroup,
+}
+
+// errGroupDollar is the error of $ as an id.
+const errGroupDollar = engine.Error("ERR The $ ID is meaningless in the context of XREADGROUP: you want to read the history of this consumer by specifying a proper ID, or use the > ID to get new messages. The $ ID would just return an empty result set.")
+
+// The errors of a command that has waited.
+const (
+	errStreamGone = engine.Error("UNBLOCKED the stream key no longer exists")
+	errGroupGone  = engine.Error("NOGROUP the consumer group this client was blocked on no longer exists")
+)
+
+// errNoGroupRead is noGroup of XREADGROUP.
+const errNoGroupRead = "NOGROUP No such key '%s' or consumer group '%s' in XREADGROUP with GROUP option"
+
+// groupSource is a stream that XREADGROUP reads.
+type groupSource struct {
+	key, container string
+	after          streamid.ID
+	fresh          bool // >: what was never delivered
+}
+
+func parseXReadGroup(in *engine.Input) (engine.Run, error) {
+	o, err := parseXRead(in.Args, true)
+	if err != nil {
+		return nil, err
+	}
+	return func(x *engine.Context) engine.Reply {
+		if reply, over := x.WaitEnded(); over {
+			return reply
+		}
+		if o.block >= 0 && x.HeldByClock() {
+			return engine.Reply{}
+		}
+		waited := x.HasWaited()
+		sources, err := groupSources(x, &o, waited)
+		if err != nil {
+			return engine.Fail(err)
+		}
+		if waited && o.count == 0 {
+			o.count = BlockedCount
+		}
+		var served []engine.Reply
+		for i := range sources {
+			if waited && served != nil {
+				break // as in Redis, one stream ends the wait
+			}
+			entries, err := readGroup(x, &o, &sources[i])
+			if err != nil && served == nil {
+				return engine.Fail(err)
+			}
+			if entries != nil {
+				served = append(served, engine.Bulk(sources[i].key), engine.Array(entries...))
+			}
+		}
+		if served == nil {
+			return blockOnStreams(x, &o, nil)
+		}
+		return StreamsReply(x, served)
+	}, nil
+}
+
+// groupSources looks up the streams and groups, and reads the ids, in the order in which Redis reports
+// errors. waited says that the command has waited for them.
+func groupSources(x *engine.Context, o *readOptions, waited bool) (list []groupSource, err error) {
+	if err := checkGroupName("name of a consumer", o.consumer); err != nil {
+		return nil, err
+	}
+	for i, key := range o.keys {
+		s := groupSource{key: key}
+		if s.container, err = stream(x, key); err != nil {
+			return nil, err
+		}
+		x.InPieces(items.BeginGroups, func(tx *keyspace.Tx) (more bool) {
+			switch c, g := lookGroup(tx, s.container, o.group); {
+			case g != nil:
+			case !waited:
+				err = noGroup(errNoGroupRead, key, o.group)
+			case c == nil:
+				err = errStreamGone
+			default:
+				err = errGroupGone
+			}
+			return false
+		})
+		if err != nil {
+			return nil, err
+		}
+		switch id := o.ids[i]; id {
+		case "$":
+			return nil, errGroupDollar
+		case ">":
+			s.fresh = true
+		default:
+			if s.after, err = parseStreamID(id, 0); err != nil {
+				return nil, err
+			}
+			s.fresh = s.after == streamid.Max // as in Redis, where > stands for it
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// readGroup reads a stream for a group. It returns nil if there is nothing to deliver.
+func readGroup(x *engine.Context, o *readOptions, s *groupSource) (entries []engine.Reply, err error) {
+	list := newEntryList(x)
+	defer list.release()
+	if !s.fresh {
+		readHistory(x, o, s, list)
+		return list.reply()
+	}
+	deliver(x, o, s, list)
+	if entries, err = list.reply(); len(entries) == 0 {
+		entries = nil
+	}
+	return entries, err
+}
+
+// deliver delivers what is new, a piece at a time. Other consumers may take entries between two pieces.
+func deliver(x *engine.Context, o *readOptions, s *groupSource, list *entryList) {
+	last, begun := streamid.ID{}, false
+	x.InPieces(items.BeginLog, func(tx *keyspace.Tx) (more bool) {
+		c, g := lookGroup(tx, s.container, o.group)
+		if g == nil {
+			return false
+		}
+		state := stateOf(tx, c)
+		if !begun {
+			last, begun = state.Last, true // what dies later is for the next call
+		}
+		from, ok := g.Last().Next()
+		if !ok || !g.Last().Less(last) {
+			return false
+		}
+		most := GroupPiece
+		if left := o.count - int64(len(list.entries)); o.count > 0 && left < GroupPiece {
+			most = int(left)
+		}
+		var ids []streamid.ID
+		tx.Deaths(c).Range(from, last, false, func(e deaths.Entry) (more bool) {
+			if !list.admits(len(e.Body)) {
+				return false
+			}
+			list.entries, ids = append(list.entries, EntryReply(&e)), append(ids, e.ID)
+			return len(ids) < most
+		})
+		if len(ids) == 0 {
+			return false
+		}
+		tx.ChangeGroup(c, o.group, func(b *groups.Changes) { b.Deliver(&state, ids, o.consumer, tx.Now(), o.noAck) })
+		return len(ids) == GroupPiece && (o.count == 0 || int64(len(list.entries)) < o.count) && !list.full
+	})
+}
+
+// readHistory returns the entries that are pending for the consumer, and counts one more delivery of each. Of
+// one that is gone only the id is left.
+func readHistory(x *engine.Context, o *readOptions, s *groupSource, list *entryList) {
+	after, _ := s.after.Next() // the greatest id is not history
+	x.InPieces(items.BeginLog, func(tx *keyspace.Tx) (more bool) {
+		c, g := lookGroup(tx, s.container, o.group)
+		if g == nil {
+			return false
+		}
+		tx.ChangeGroup(c, o.group, func(b *groups.Changes) {
+			b.See(o.consumer, tx.Now())
+			var ids []streamid.ID
+			for e := range g.Consumer(o.consumer).From(after) {
+				if more = len(ids) == lookupPiece; more || o.count > 0 && int64(len(list.entries)+len(ids)) == o.count {
+					break
+				}
+				ids = append(ids, e.ID)
+			}
+			var there []streamid.ID
+			for _, id := range ids {
+				e, ok := tx.Deaths(c).Entry(id)
+				if !list.admits(len(e.Body)) {
+					more = false
+					break
+				}
+				if !ok {
+					list.entries = append(list.entries, engine.Array(engine.Bulk(id.String()), engine.NullArray))
+					continue
+				}
+				there = append(there, id)
+				list.entries = append(list.entries, EntryReply(&e))
+			}
+			b.Redeliver(there, tx.Now())
+			if more {
+				after, more = ids[len(ids)-1].Next()
+			}
+		})
+		return more
+	})
+}

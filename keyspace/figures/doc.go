@@ -1,2 +1,0 @@
-// Package figures holds what a keyspace tells of itself: counters, sizes and the errors of background work.
-package figures

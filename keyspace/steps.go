@@ -1,0 +1,119 @@
+package keyspace
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"mayfly/expiry"
+	"mayfly/keyspace/memtable"
+)
+
+// A clock that is moved step by step
+//
+// With [Options.Stepped] nothing is purged in the background. Who moves the clock calls [Keyspace.DoDue] at
+// each moment that [Keyspace.NextDue] names, and [Keyspace.PurgeAll] at the end. So the moments at which the
+// dead are found, and their order, follow from the commands alone:
+//
+//  1. Tables of logs have timers too, for the ends of their retention. Other containers without a timer have
+//     no one who could tell when a death is found.
+//  2. The deaths of one moment come in the order of their containers, then of their ids, across partitions.
+
+// NextDue returns the next moment in ms at which something is due: a death that is to be found when it
+// happens, or the end of an entry's retention or of an undo window. It is [expiry.NeverDue] if nothing is. It
+// may be a little early.
+func (ks *Keyspace) NextDue() int64 {
+	next := ks.purge.NextDue()
+	if ks.undo.Any() {
+		p := ks.partitions[0]
+		p.Mu.Lock()
+		defer p.Mu.Unlock()
+		next = min(next, ks.catalogue.Asides.First())
+	}
+	return next
+}
+
+// DoDue does what is due now. It calls pause from time to time without locks of partitions, so that the
+// deaths do not outrun those who hear of them. What cannot be removed now is due again at the moment later
+// (ms). One DoDue runs at a time.
+func (ks *Keyspace) DoDue(later int64, pause func()) {
+	if ks.ListenersChanged(); ks.purge.TakeRescan() {
+		var tx Tx
+		ks.lockAll(&tx)
+		ks.beginTimersLocked(tx.now)
+		tx.Close()
+	}
+	ks.purge.Due(later, func(pools []expiry.Pool) { ks.buryInOrder(pools, pause) })
+	ks.EndWindows()
+}
+
+// PurgeAll removes all the dead, and commits what it has journalled.
+func (ks *Keyspace) PurgeAll() {
+	ks.purge.All()
+	ks.commitBurials()
+}
+
+// corpse is a dead item that is to be buried.
+type corpse struct {
+	table *table
+	id    string
+}
+
+// buryPiece is the number of items that buryInOrder buries at a time.
+const buryPiece = 256
+
+// buryInOrder buries the dead of tables whose deaths are logged or heard. What it leaves, for a disk that
+// fails, the samples find.
+func (ks *Keyspace) buryInOrder(pools []expiry.Pool, pause func()) {
+	var dead []corpse
+	for _, pool := range pools {
+		dead = ks.appendDead(dead, pool.(*table))
+	}
+	slices.SortFunc(dead, func(a, b corpse) int {
+		return cmp.Or(strings.Compare(a.table.C.name, b.table.C.name), strings.Compare(a.id, b.id))
+	})
+	for len(dead) > 0 && ks.Writable() == nil {
+		n := 1
+		for n < min(len(dead), buryPiece) && dead[n].table.C == dead[0].table.C {
+			n++
+		}
+		ks.buryAll(dead[:n])
+		dead = dead[n:]
+		pause()
+	}
+}
+
+// appendDead appends the dead of a table that is not hidden.
+func (ks *Keyspace) appendDead(dead []corpse, t *table) []corpse {
+	t.P.Mu.Lock()
+	defer t.P.Mu.Unlock()
+	if t.Gone() || t.C.hidden != nil {
+		return dead
+	}
+	t.EachDead(ks.due(t.C, ks.Now()), func(e *memtable.Entry) {
+		dead = append(dead, corpse{t, strings.Clone(t.ID(e))})
+	})
+	return dead
+}
+
+// buryAll buries those that are still there and dead, as one atomic group.
+func (ks *Keyspace) buryAll(dead []corpse) {
+	ids := make([]string, len(dead))
+	for i, d := range dead {
+		ids[i] = d.id
+	}
+	var tx Tx
+	ks.BeginKeys(&tx, ids)
+	for _, d := range dead {
+		if d.table.Gone() {
+			continue
+		}
+		if e := d.table.Find(d.id); e != nil && e.Within(ks.due(d.table.C, tx.now)) {
+			tx.buryEntry(d.table, e, d.id)
+		}
+	}
+	if tx.Close() == ks.journal.Last() {
+		ks.uncommitted.Store(true)
+	}
+	_ = ks.Throttle(0) // a failure is noted, and tried again
+}

@@ -1,2 +1,0 @@
-// Package like matches strings with patterns of LIKE.
-package like

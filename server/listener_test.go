@@ -1,0 +1,96 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// freePort is an unused port of the loopback interface, in a range that no connections are made from.
+func freePort(t *testing.T) int {
+	t.Helper()
+	for range 100 {
+		if ln, err := net.Listen("tcp4", fmt.Sprint("127.0.0.1:", 9_000+rand.IntN(1_000))); err == nil {
+			defer closeListeners([]net.Listener{ln})
+			return ln.Addr().(*net.TCPAddr).Port
+		}
+	}
+	t.Fatal("no port is free")
+	return 0
+}
+
+func TestTCP(t *testing.T) {
+	port := freePort(t)
+	list, err := listenTCP([]string{"127.0.0.1", "-192.0.2.1", "127.0.0.2"}, port, 511)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeListeners(list)
+	if len(list) != 2 {
+		t.Errorf("listens on %d addresses", len(list))
+	}
+	for bind, want := range map[string]string{
+		"127.0.0.1":   "cannot listen on 127.0.0.1 port " + strconv.Itoa(port) + ": address already in use",
+		"192.0.2.1":   "cannot listen on 192.0.2.1 port " + strconv.Itoa(port) + ": cannot assign requested address",
+		"-192.0.2.1":  "cannot listen on port " + strconv.Itoa(port) + ": this machine has none of the addresses -192.0.2.1",
+		"no.invalid.": "cannot listen on no.invalid. port ",
+	} {
+		list, err := listenTCP([]string{bind}, port, 0)
+		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("bind %s: %v", bind, err)
+		}
+		closeListeners(list)
+	}
+	// An address that fails takes those before it along.
+	other := freePort(t)
+	if _, err := listenTCP([]string{"127.0.0.1", "192.0.2.1"}, other, 0); err == nil {
+		t.Fatal("listens on an address that the machine does not have")
+	}
+	list, err = listenTCP([]string{"127.0.0.1"}, other, 0)
+	if err != nil {
+		t.Errorf("left open: %v", err)
+	}
+	closeListeners(list)
+}
+
+func TestUnix(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mayfly.sock")
+	ln, err := listenUnix(path, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if _, err := listenUnix(path, 0); err == nil || err.Error() != "cannot listen on unix socket "+path+": another process listens on it" {
+		t.Errorf("in use: %v", err)
+	}
+	// A process that dies leaves its file behind.
+	ln.(*net.UnixListener).SetUnlinkOnClose(false)
+	closeListeners([]net.Listener{ln})
+	if ln, err = listenUnix(path, 0o770); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o770 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	closeListeners([]net.Listener{ln})
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("after closing: %v", err)
+	}
+	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := listenUnix(path, 0); err == nil || !strings.HasSuffix(err.Error(), "the file exists and is not a socket") {
+		t.Errorf("a file: %v", err)
+	}
+	if content, err := os.ReadFile(path); string(content) != "precious" {
+		t.Errorf("the file was touched: %q, %v", content, err)
+	}
+}

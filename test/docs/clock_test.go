@@ -1,0 +1,53 @@
+package docs
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"mayfly/test/drill"
+	"mayfly/test/harness"
+)
+
+// clockPage has files to copy for tests of programs, one that starts a server and one that uses it, in each
+// language.
+const clockPage = "docs/testing-your-program.md"
+
+// TestDocsClockFiles runs the tests of the page that move the clock.
+func TestDocsClockFiles(t *testing.T) {
+	drill.Slow(t)
+	t.Parallel()
+	text := harness.Guides(t)[clockPage]
+	run := func(t *testing.T, language string, names [2]string, command func(dir string) *exec.Cmd) {
+		t.Parallel()
+		files := harness.Blocks(text, language)
+		if len(files) != len(names) {
+			t.Fatalf("%s has %d files, want %q", clockPage, len(files), names)
+		}
+		dir := t.TempDir()
+		for i, name := range names {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(files[i]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cmd := command(dir)
+		cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(harness.Binary)+string(os.PathListSeparator)+os.Getenv("PATH"))
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+	}
+	t.Run("go", func(t *testing.T) {
+		run(t, "go", [2]string{"mayfly_test.go", "orders_test.go"}, func(dir string) *exec.Cmd {
+			return exec.Command("go", "test", filepath.Join(dir, "mayfly_test.go"), filepath.Join(dir, "orders_test.go"))
+		})
+	})
+	t.Run("python", func(t *testing.T) {
+		python := harness.Python(t)
+		run(t, "python", [2]string{"mayfly.py", "test_sessions.py"}, func(dir string) *exec.Cmd {
+			cmd := exec.Command(python, "-m", "unittest", "test_sessions")
+			cmd.Dir = dir
+			return cmd
+		})
+	})
+}
