@@ -72,6 +72,21 @@ func (b *browser) await(expression string) {
 	}
 }
 
+// click clicks on what a mouse can hit. It looks and clicks in one step of the page, so that nothing moves
+// meanwhile.
+func (b *browser) click(selector string) chromedp.Action {
+	return chromedp.Poll(fmt.Sprintf(`(() => {
+		const e = document.querySelector(%q);
+		if (!e || e.disabled) return false;
+		e.scrollIntoView({block: "center", behavior: "instant"});
+		const r = e.getBoundingClientRect(), hit = document.elementFromPoint(r.x + r.width / 2, r.y + r.height / 2);
+		if (!hit || !e.contains(hit)) return false;
+		e.focus();
+		e.click();
+		return true;
+	})()`, selector), nil, chromedp.WithPollingTimeout(harness.Patience))
+}
+
 func (b *browser) text(selector string) (text string) {
 	b.t.Helper()
 	b.run(chromedp.Evaluate(fmt.Sprintf(`document.querySelector(%q).innerText`, selector), &text))
@@ -145,7 +160,7 @@ func TestPageInBrowser(t *testing.T) {
 	// The histogram of coming deaths.
 	b.await(`document.querySelectorAll("#containers-body tr").length === 3`)
 	b.await(`document.querySelector("#deaths-chart canvas") && /[1-9]\d* items die until \d+ \w+, \d\d:\d\d,/.test(document.getElementById("deaths-text").innerText)`)
-	b.run(chromedp.Evaluate(`before = document.getElementById("deaths-text").innerText`, nil), chromedp.Click(`#ranges button:nth-of-type(3)`))
+	b.run(chromedp.Evaluate(`before = document.getElementById("deaths-text").innerText`, nil), b.click(`#ranges button:nth-of-type(3)`))
 	b.await(`document.getElementById("deaths-text").innerText !== before && document.querySelector("#ranges [aria-pressed=true]").innerText === "30 d"`)
 	b.await(`document.querySelector("svg.spark rect")`)
 	b.await(`(() => { // a person moves the pointer until the text shows
@@ -159,7 +174,7 @@ func TestPageInBrowser(t *testing.T) {
 	b.run(chromedp.SetValue(`#documents-container`, "sessions"), chromedp.Evaluate(`document.getElementById("documents-container").dispatchEvent(new Event("change"))`, nil))
 	b.run(chromedp.SendKeys(`#documents-find`, "user:00*\r"))
 	b.await(`document.querySelectorAll("#documents-list li").length === 10`)
-	b.run(chromedp.Click(`#documents-list li:nth-of-type(1) button`))
+	b.run(b.click(`#documents-list li:nth-of-type(1) button`))
 	b.await(`!document.getElementById("document").hidden`)
 	if why := b.text("#document-why"); !regexp.MustCompile(`^Dies in 5\d min`).MatchString(why) || !strings.Contains(why, "default of sessions") {
 		t.Errorf("the page says %q", why)
@@ -167,15 +182,15 @@ func TestPageInBrowser(t *testing.T) {
 	b.keep("document", whole)
 
 	// A container, opened by its name; the results of a query, page by page.
-	b.run(chromedp.Click(`#containers-body tr:nth-of-type(2) button.link`))
+	b.run(b.click(`#containers-body tr:nth-of-type(2) button.link`))
 	b.await(`document.getElementById("documents-container").value === document.querySelector("#containers-body tr:nth-of-type(2)").dataset.name`)
-	b.run(chromedp.Click(`#containers-body tr:nth-of-type(3) button.link`), b.fill("#documents-find", "SELECT * FROM c\r"))
+	b.run(b.click(`#containers-body tr:nth-of-type(3) button.link`), b.fill("#documents-find", "SELECT * FROM c\r"))
 	b.await(`document.getElementById("documents-text").innerText === "200 results so far"`)
-	b.run(chromedp.Click(`#documents-next`))
+	b.run(b.click(`#documents-next`))
 	b.await(`document.getElementById("documents-text").innerText === "400 results" && document.getElementById("documents-next").hidden`)
 
 	// A default that would kill, previewed: applied when the name is typed, and taken back.
-	b.run(chromedp.Click(`#containers-body tr:nth-of-type(3) td:last-child button`))
+	b.run(b.click(`#containers-body tr:nth-of-type(3) td:last-child button`))
 	b.await(`document.getElementById("change").open && document.getElementById("change-before").innerText === "A change can be taken back for 10 min."`)
 	b.run(b.fill("#change-ttl", "2 h"))
 	b.await(`document.getElementById("change-span").innerText === "= 2 h" && !document.getElementById("change-apply").disabled`)
@@ -185,33 +200,33 @@ func TestPageInBrowser(t *testing.T) {
 	b.keep("change", whole)
 	b.run(chromedp.SendKeys(`#change-typed`, "sessions"))
 	b.await(`!document.getElementById("change-apply").disabled`)
-	b.run(chromedp.Click(`#change-apply`))
+	b.run(b.click(`#change-apply`))
 	b.await(`!document.getElementById("change-undo").hidden && document.getElementById("change-text").innerText.endsWith("400 items died.")`)
 	if ttl := defaultOf(t, c, "sessions"); ttl != "1" {
 		t.Errorf("the default is %s", ttl)
 	}
-	b.run(chromedp.Click(`#change-undo`))
+	b.run(b.click(`#change-undo`))
 	b.await(`!document.getElementById("change").open`)
 	if n, err := c.Do(t.Context(), "DOC.COUNT", "sessions").Int(); n != 400 || err != nil {
 		t.Errorf("after the undo %d documents live: %v", n, err)
 	}
 
 	// Refused: the default has changed meanwhile.
-	b.run(chromedp.Click(`#containers-body tr:nth-of-type(2) td:last-child button`), b.fill("#change-ttl", "100000000"))
+	b.run(b.click(`#containers-body tr:nth-of-type(2) td:last-child button`), b.fill("#change-ttl", "100000000"))
 	b.await(`!document.getElementById("change-apply").disabled`)
 	if err := c.Do(t.Context(), "CONTAINER.SET", "orders", "TTL", 50*86400).Err(); err != nil {
 		t.Fatal(err)
 	}
-	b.run(chromedp.Click(`#change-apply`))
+	b.run(b.click(`#change-apply`))
 	b.await(`/Someone else has changed this default/.test(document.getElementById("change-error").innerText)`)
 	if ttl := defaultOf(t, c, "orders"); ttl != "4320000" {
 		t.Errorf("the default is %s", ttl)
 	}
 	b.keep("refused", whole)
 	b.await(`!document.getElementById("change-apply").disabled`) // the preview is that of the new settings
-	b.run(chromedp.Click(`#change-apply`))
+	b.run(b.click(`#change-apply`))
 	b.await(`/is 3 y 62 d now/.test(document.getElementById("change-text").innerText)`)
-	b.run(chromedp.Click(`#change-cancel`))
+	b.run(b.click(`#change-cancel`))
 
 	// Refused: more would die than the page has shown.
 	b.await(`document.getElementById("change").open === false`)
@@ -219,7 +234,7 @@ func TestPageInBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.await(`document.querySelectorAll("#containers-body tr").length === 4`)
-	b.run(chromedp.Click(`#containers-body tr:nth-of-type(4) td:last-child button`), b.fill("#change-ttl", "1"))
+	b.run(b.click(`#containers-body tr:nth-of-type(4) td:last-child button`), b.fill("#change-ttl", "1"))
 	b.await(`!document.getElementById("change-apply").disabled`)
 	if err := c.Do(t.Context(), "DOC.PUT", "young", "a", "{}").Err(); err != nil {
 		t.Fatal(err)
@@ -228,10 +243,10 @@ func TestPageInBrowser(t *testing.T) {
 		left, err := c.Do(t.Context(), "DOC.TTL", "young", "a").Int()
 		return err == nil && left < 999
 	})
-	b.run(chromedp.Click(`#change-apply`))
+	b.run(b.click(`#change-apply`))
 	b.await(`document.getElementById("change-sample").innerText === "It is a."`)
 	b.await(`/would kill more than 0 items/.test(document.getElementById("change-error").innerText) && !document.getElementById("change-confirm").hidden`)
-	b.run(chromedp.Click(`#change-cancel`))
+	b.run(b.click(`#change-cancel`))
 
 	// On a small screen nothing is wider than the screen.
 	b.run(chromedp.EmulateViewport(400, 800), emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}))
@@ -380,13 +395,13 @@ func TestPageWritesDocuments(t *testing.T) {
 	b.await(`document.querySelectorAll("#documents-list li").length === 1`)
 
 	// A new document. The server's errors show, and no other document is overwritten.
-	b.run(chromedp.Click("#documents-new"))
+	b.run(b.click("#documents-new"))
 	b.await(`document.getElementById("edit").open && document.activeElement.id === "edit-id"`)
-	b.run(chromedp.SendKeys("#edit-id", "7"), b.fill("#edit-text", `{"n": }`), chromedp.Click("#edit-save"))
+	b.run(chromedp.SendKeys("#edit-id", "7"), b.fill("#edit-text", `{"n": }`), b.click("#edit-save"))
 	b.await(`document.getElementById("edit-error").innerText.startsWith("invalid JSON at byte 7")`)
-	b.run(b.fill("#edit-text", `{"n": 1}`), b.fill("#edit-ttl", "soon"), chromedp.Click("#edit-save"))
+	b.run(b.fill("#edit-text", `{"n": 1}`), b.fill("#edit-ttl", "soon"), b.click("#edit-save"))
 	b.await(`document.getElementById("edit-error").innerText.startsWith("invalid ttl soon")`)
-	b.run(b.fill("#edit-ttl", "2 h"), chromedp.Click("#edit-save"))
+	b.run(b.fill("#edit-ttl", "2 h"), b.click("#edit-save"))
 	b.await(`document.getElementById("edit-error").innerText.startsWith("There is a document with this id already.")`)
 	b.keep("new", visible)
 	b.run(b.fill("#edit-id", "8"), chromedp.KeyEvent("\r"))
@@ -396,29 +411,29 @@ func TestPageWritesDocuments(t *testing.T) {
 	has("7", `{"b":12345678901234567890,"a":[1.0,"x, y"]}`)
 
 	// An edit keeps numbers, and stores the text without the page's line breaks.
-	b.run(chromedp.Click("#documents-list li:nth-of-type(1) button"))
+	b.run(b.click("#documents-list li:nth-of-type(1) button"))
 	b.await(`document.getElementById("document-id").innerText === "7"`)
 	edit := func(what, by string) {
 		t.Helper()
-		b.run(chromedp.Click("#document-edit"))
+		b.run(b.click("#document-edit"))
 		b.await(`document.getElementById("edit").open && document.activeElement.id === "edit-text"`)
 		b.run(chromedp.Evaluate(fmt.Sprintf(`document.getElementById("edit-text").setRangeText(%q, %s, "end")`, by, what), nil))
 	}
 	const end = `document.getElementById("edit-text").value.length - 2, document.getElementById("edit-text").value.length - 2`
 	edit(end, `, "new": true`)
-	b.run(chromedp.Click("#edit-save"))
+	b.run(b.click("#edit-save"))
 	b.await(`document.getElementById("document-done").innerText === "Saved." && document.getElementById("document-text").innerText.includes("new")`)
 	has("7", `{"b":12345678901234567890,"a":[1.0,"x, y"],"new":true}`)
 
 	// A write of others meanwhile: nothing is saved, and what was typed stays.
 	edit(end, `, "late": true`)
 	put("7", `{"theirs":1}`)
-	b.run(chromedp.Click("#edit-save"))
+	b.run(b.click("#edit-save"))
 	b.await(`document.getElementById("edit-error").innerText.startsWith("This document has been changed") && document.getElementById("edit-text").value.includes("late")`)
 	has("7", `{"theirs":1}`)
-	b.run(chromedp.Click("#edit-cancel"))
+	b.run(b.click("#edit-cancel"))
 	edit(end, `, "mine": 2`)
-	b.run(chromedp.Click("#edit-save"))
+	b.run(b.click("#edit-save"))
 	b.await(`!document.getElementById("edit").open`)
 	has("7", `{"theirs":1,"mine":2}`)
 
@@ -427,9 +442,9 @@ func TestPageWritesDocuments(t *testing.T) {
 	if err := c.Do(t.Context(), "DOC.DEL", "carts", "7").Err(); err != nil {
 		t.Fatal(err)
 	}
-	b.run(chromedp.Click("#edit-save"))
+	b.run(b.click("#edit-save"))
 	b.await(`document.getElementById("edit-error").innerText.includes("deleted")`)
-	b.run(chromedp.Click("#edit-cancel"), chromedp.Click("#document-edit"))
+	b.run(b.click("#edit-cancel"), b.click("#document-edit"))
 	b.await(`document.getElementById("document-text").innerText === "There is no such item." && !document.getElementById("edit").open`)
 	if n, err := c.Do(t.Context(), "DOC.COUNT", "carts").Int(); n != 1 || err != nil {
 		t.Errorf("%d documents live: %v", n, err)
@@ -450,16 +465,16 @@ func TestPageIndexes(t *testing.T) {
 	}
 	b := openBrowser(t, url)
 	b.await(`document.querySelectorAll("#documents-list li").length === 2`)
-	b.run(chromedp.Click("#indexes summary"), chromedp.SendKeys("#indexes-paths", "status\r"))
+	b.run(b.click("#indexes summary"), chromedp.SendKeys("#indexes-paths", "status\r"))
 	b.await(`document.getElementById("indexes-text").innerText.includes("did you mean /status?")`)
 	b.run(b.fill("#indexes-paths", "/status\r"))
 	b.await(`/^\/status\s+ready\s+2\s+\d+ B\s+0\s+Drop$/.test(document.getElementById("indexes-body").innerText.trim())`)
 	b.run(b.fill("#indexes-paths", "/status  /the total\r"))
 	b.await(`document.getElementById("indexes-text").innerText === "Created." && document.querySelectorAll("#indexes-body tr").length === 2`)
 	b.keep("indexes", whole)
-	b.run(chromedp.Click("#indexes-body tr:nth-of-type(1) button"))
+	b.run(b.click("#indexes-body tr:nth-of-type(1) button"))
 	b.await(`document.querySelector("#indexes-body button").innerText === "Drop it?"`)
-	b.run(chromedp.Click("#indexes-body tr:nth-of-type(1) button"))
+	b.run(b.click("#indexes-body tr:nth-of-type(1) button"))
 	b.await(`document.getElementById("indexes-text").innerText === "Dropped." && document.querySelector("#indexes-body tr:only-child td")?.innerText === "/status /the total"`)
 	b.run(chromedp.Evaluate(`document.getElementById("documents-container").value = "shops"; document.getElementById("documents-container").dispatchEvent(new Event("change"))`, nil))
 	b.await(`[...document.querySelectorAll("#indexes-body td:first-child")].map((e) => e.innerText).sort().join() === "/a b /c,/at GEO"`)
@@ -509,7 +524,7 @@ func TestPageShowsMore(t *testing.T) {
 	b.await(`document.querySelectorAll("#documents-list li").length === 2`)
 	b.run(b.fill("#documents-find", "SELECT c.n FROM c WHERE c.n > 1\r"))
 	b.await(`document.getElementById("documents-text").innerText === "1 result"`)
-	b.run(chromedp.Click(`#documents-list button`))
+	b.run(b.click(`#documents-list button`))
 	b.await(`document.getElementById("document-id").innerText === "2" && /^Dies in/.test(document.getElementById("document-why").innerText)`)
 	b.run(b.fill("#documents-find", "where n < 2\r"))
 	b.await(`document.querySelector("#documents-list").innerText.startsWith("1: ")`)
@@ -594,14 +609,14 @@ func TestPageOfHostileTexts(t *testing.T) {
 			fits(look.width, id)
 		}
 		b.keep("hostile-"+look.scheme, whole)
-		b.run(chromedp.Click(`#containers-body tr td:last-child button`), b.fill("#change-ttl", "1"))
+		b.run(b.click(`#containers-body tr td:last-child button`), b.fill("#change-ttl", "1"))
 		b.await(`document.querySelectorAll("#change-sample bdi").length === 10 && !document.getElementById("change-confirm").hidden`)
 		fits(look.width, "the change of a default")
-		b.run(chromedp.Click(`#change-cancel`), chromedp.Click(`#containers-body [data-name=held] td:last-child button`))
+		b.run(b.click(`#change-cancel`), b.click(`#containers-body [data-name=held] td:last-child button`))
 		b.await(fmt.Sprintf(`document.getElementById("change-before").innerText === "On hold: %s. Nothing dies, and a change is refused until the hold ends."`, wide))
 		fits(look.width, "the change of a container on hold")
 		b.keep("hostile-change-"+look.scheme, visible)
-		b.run(chromedp.Click("#change-cancel"))
+		b.run(b.click("#change-cancel"))
 	}
 }
 
