@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"mayfly/expiry/clock"
+	"mayfly/server"
 	"mayfly/server/config"
-	"mayfly/server/daemon"
 	"mayfly/tools/chart"
 	"mayfly/tools/progress"
 
@@ -75,7 +75,7 @@ func (l *loading) notify() {
 	} else if l.settings.Cluster.ID != "" {
 		status = "waiting for a leader of the cluster"
 	}
-	daemon.Notify(l.settings, l.log, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d\nSTATUS=%s", startExtension.Microseconds(), status))
+	server.Notify(l.settings, l.log, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d\nSTATUS=%s", startExtension.Microseconds(), status))
 }
 
 // every calls do at intervals until stop is called. No call is under way when stop returns.

@@ -18,8 +18,6 @@ import (
 	"mayfly/keyspace/replica"
 	"mayfly/server"
 	"mayfly/server/config"
-	"mayfly/server/daemon"
-	"mayfly/server/heap"
 	"mayfly/tools"
 	"mayfly/vfs"
 
@@ -108,7 +106,7 @@ func run(options *config.Config) error {
 	}
 	defer end()
 	settings = options.Settings() // with the ports and the folder that it got
-	defer daemon.WritePorts(settings, log)()
+	defer server.WritePorts(settings, log)()
 	e := &engine.Engine{Host: srv, Log: log, Ephemeral: settings.Ephemeral, Clock: newClock(settings, log)}
 	e.Broker.SetEventClasses(settings.NotifyKeyspaceEvents)
 	e.Slowlog.SetThreshold(settings.SlowlogThreshold)
@@ -120,7 +118,7 @@ func run(options *config.Config) error {
 	e.SetLatencyTracking(settings.LatencyTracking)
 	e.SetLatencyPercentiles(settings.LatencyPercentiles)
 	limitMemory(settings, e)
-	heap.TuneForLoading()
+	server.TuneForLoading()
 	load := newLoading(settings, log)
 	stopReports, stopNotices := every(reportInterval(settings), load.report), every(startNotices, load.notify)
 	e.Loading = func() engine.LoadProgress {
@@ -144,14 +142,14 @@ func run(options *config.Config) error {
 	srv.Start(e)
 	for _, option := range []string{"port", "tls-port"} { // the server listens on them before that
 		options.OnChange(option, func(s *config.Settings) error {
-			daemon.WritePorts(s, log)
+			server.WritePorts(s, log)
 			return nil
 		})
 	}
 	select {
 	case <-storage.ready:
 		started()
-		defer daemon.NotifyReady(settings, log)()
+		defer server.NotifyReady(settings, log)()
 		log.Info().Strs("addresses", srv.Addresses()).Str("dir", settings.Dir).Int("pid", os.Getpid()).
 			Str("version", server.Version).Msg("ready")
 		welcome(os.Stdout, srv.Addresses(), srv.PageURL(), settings, e.Keyspace().Untouched())
@@ -164,7 +162,7 @@ func run(options *config.Config) error {
 	case <-srv.ShutdownAsked():
 	}
 	started()
-	daemon.NotifyStopping(settings, log)
+	server.NotifyStopping(settings, log)
 	log.Info().Msg("stopping: finishing running commands")
 	drain, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()
@@ -283,7 +281,7 @@ func stopSignals() context.Context {
 func newLogger(settings *config.Settings) (zerolog.Logger, error) {
 	zerolog.TimeFieldFormat = "2006-01-02T15:04:05.000Z07:00"
 	zerolog.SetGlobalLevel(settings.LogLevel)
-	out, err := daemon.OpenLog(settings)
+	out, err := server.OpenLog(settings)
 	if err != nil {
 		return zerolog.Nop(), err
 	}
@@ -336,5 +334,5 @@ func applyChanges(options *config.Config, engine *engine.Engine) {
 // limitMemory bounds the memory of the items, and that of the process accordingly.
 func limitMemory(s *config.Settings, engine *engine.Engine) {
 	engine.SetMaxMemory(s.MaxMemory)
-	heap.LimitRuntime(s)
+	server.LimitRuntime(s)
 }

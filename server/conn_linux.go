@@ -7,8 +7,6 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
-
-	"mayfly/server/descriptor"
 )
 
 // This file has what a connection does with its descriptor while a loop serves it.
@@ -50,7 +48,7 @@ func (c *conn) attach() error {
 	if err != nil {
 		return err
 	}
-	descriptor.KeepAlive(nc, c.server.Settings().TCPKeepAlive)
+	keepAlive(nc, c.server.Settings().TCPKeepAlive)
 	c.socket = newSocket(nc, c.server.timeouts.write, &c.server.traffic)
 	return nil
 }
@@ -71,7 +69,7 @@ func (c *conn) read() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, err := descriptor.ReadNow(c.fd, room)
+	n, err := readNow(c.fd, room)
 	switch {
 	case err == syscall.EAGAIN:
 		return 0, nil

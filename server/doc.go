@@ -45,10 +45,9 @@
 //
 // # Beside the clients
 //
-// Package heap keeps the memory of the process near what it needs. Package daemon writes the log file and the
-// pidfile and notifies systemd. Package config holds the options. Package metrics serves Prometheus and
-// health checks over HTTP. Package web serves the page, whose commands come over connections in memory
-// (page.go).
+// The memory of the process is kept near what it needs (heap.go). The log file, the pidfile and the notices to
+// systemd are in daemon.go. Package config holds the options. Package metrics serves Prometheus and health
+// checks over HTTP. Package web serves the page, whose commands come over connections in memory (page.go).
 package server
 
 // Version is mayfly's own version.

@@ -16,8 +16,6 @@ import (
 	"syscall"
 	"testing"
 
-	"mayfly/server/descriptor"
-
 	"golang.org/x/sys/unix"
 )
 
@@ -226,14 +224,14 @@ func TestSpareFileRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closeListeners([]net.Listener{ln})
-	var r descriptor.Spare
-	r.Refill()
-	if r.Refuse(ln) {
+	var r spareFile
+	r.refill()
+	if r.refuse(ln) {
 		t.Error("refused a client where none waits")
 	}
 	for range 2 { // the descriptor is there again
 		c := dial(t, ln.Addr().String())
-		if !r.Refuse(ln) {
+		if !r.refuse(ln) {
 			t.Error("refused no client")
 		}
 		c.expectEnd()

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"mayfly/expiry/clock"
-	"mayfly/server/descriptor"
 	"mayfly/server/resp"
 
 	"golang.org/x/sys/unix"
@@ -43,7 +42,7 @@ import (
 // Go's network poller does not watch the descriptors of a loop. It would wake threads for nothing.
 type loop struct {
 	server  *Server
-	poller  *descriptor.Poller
+	poller  *poller
 	clients atomic.Int64
 	conns   []*conn // by descriptor
 
@@ -88,7 +87,7 @@ func newLoops(s *Server, n int) []*loop {
 }
 
 func newLoop(s *Server) (*loop, error) {
-	poller, err := descriptor.NewPoller()
+	poller, err := newPoller()
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,6 @@ import (
 
 	"mayfly/commands/engine"
 	"mayfly/keyspace"
-	"mayfly/server/descriptor"
 	"mayfly/server/resp"
 	"mayfly/test/drill"
 
@@ -474,7 +473,7 @@ func TestLongCommitParks(t *testing.T) {
 func TestManyClients(t *testing.T) {
 	t.Parallel()
 	clients := drill.Pick(200, 1000, 10_000)
-	if most := descriptor.FileLimit(1 << 20); most < 2*clients+1000 {
+	if most := fileLimit(1 << 20); most < 2*clients+1000 {
 		clients = (most - 1000) / 2 // both ends are in this process
 	}
 	s := newTestServer(t)
@@ -831,7 +830,7 @@ func TestRestedPipelineEndsWithItsClient(t *testing.T) {
 	}
 	before := e.history()
 	must(t, c.Close())
-	eventually(t, "the reset arrives", func() bool { return descriptor.HasReset(served.fd) })
+	eventually(t, "the reset arrives", func() bool { return hasReset(served.fd) })
 	l.receive(served, unix.EPOLLHUP)
 	l.resume(l.takeRested())
 	if served.loop != nil || e.history() != before {

@@ -20,9 +20,7 @@ import (
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 	"mayfly/server/config"
-	"mayfly/server/descriptor"
 	"mayfly/server/forward"
-	"mayfly/server/heap"
 	"mayfly/server/metrics"
 	"mayfly/server/resp"
 	"mayfly/server/web"
@@ -198,7 +196,7 @@ func (s *Server) Start(e *engine.Engine) {
 		<-s.stop
 		e.Broker.Stop()
 	})
-	s.acceptors.Go(func() { heap.Keep(s.stop, e.Keyspace, &s.clients) })
+	s.acceptors.Go(func() { tendHeap(s.stop, e.Keyspace, &s.clients) })
 	if s.metrics != nil {
 		s.metrics.SetEngine(e)
 	}
@@ -280,7 +278,7 @@ func (s *Server) serve(e executor, listeners map[net.Listener]*tls.Config) {
 // It returns for how many clients it suffices.
 func (s *Server) reserveFiles(settings *config.Settings) int {
 	reserved := spareFiles + filesPerPartition*settings.Partitions
-	most := max(descriptor.FileLimit(settings.MaxClients+reserved)-reserved, 1)
+	most := max(fileLimit(settings.MaxClients+reserved)-reserved, 1)
 	s.mostFiles.Store(int64(most))
 	return most
 }
@@ -289,10 +287,10 @@ func (s *Server) reserveFiles(settings *config.Settings) int {
 // it pauses: the next attempt would fail as fast as the last.
 func (s *Server) accept(ln net.Listener, secure bool) {
 	const shortest, longest = 5 * time.Millisecond, time.Second
-	var spare descriptor.Spare
+	var spare spareFile
 	pause := shortest
 	for {
-		spare.Refill()
+		spare.refill()
 		nc, err := ln.Accept()
 		switch {
 		case err == nil:
@@ -302,7 +300,7 @@ func (s *Server) accept(ln net.Listener, secure bool) {
 		case s.stopping.Load(), errors.Is(err, net.ErrClosed):
 			return
 		case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
-			if spare.Refuse(ln) {
+			if spare.refuse(ln) {
 				pause = shortest // the client that waited does not wait any more
 			}
 		}
@@ -342,7 +340,7 @@ func (s *Server) admit(nc net.Conn, secure bool) {
 		s.refuse(nc, secure)
 		return
 	}
-	descriptor.KeepAlive(nc, s.Settings().TCPKeepAlive)
+	keepAlive(nc, s.Settings().TCPKeepAlive)
 	if !secure && !s.denies(nc.RemoteAddr()) && s.enterLoop(c) {
 		s.total.Add(1)
 		return

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"mayfly/expiry/clock"
-	"mayfly/server/descriptor"
 	"mayfly/server/resp"
 )
 
@@ -108,11 +107,11 @@ func (s *socket) lingerClose() {
 // ended reports whether the client sends no more, without waiting or reading. Redis ends a connection then,
 // also if the client has closed only its half.
 func (s *socket) ended() bool {
-	return s.ask(descriptor.HungUp)
+	return s.ask(hungUp)
 }
 
 // isReset reports whether the client takes no replies any more, as far as the system knows.
-func (s *socket) isReset() bool { return s.ask(descriptor.HasReset) }
+func (s *socket) isReset() bool { return s.ask(hasReset) }
 
 // ask returns what a question about the descriptor yields, true if the connection is closed.
 func (s *socket) ask(question func(fd int) bool) bool {
@@ -187,7 +186,7 @@ func (s *rawSocket) tryRead(fd uintptr) bool {
 		s.err = err
 		return true
 	}
-	n, err := descriptor.ReadNow(int(fd), room)
+	n, err := readNow(int(fd), room)
 	switch {
 	case err == syscall.EAGAIN:
 		s.guard.Release()
@@ -215,6 +214,6 @@ func (s *rawSocket) write(p []byte) (int, error) {
 }
 
 func (s *rawSocket) tryWrite(fd uintptr) bool {
-	s.n, s.err = descriptor.WriteNow(int(fd), s.rest)
+	s.n, s.err = writeNow(int(fd), s.rest)
 	return true
 }

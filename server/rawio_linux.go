@@ -1,20 +1,20 @@
 //go:build !race
 
-package descriptor
+package server
 
 import (
 	"syscall"
 	"unsafe"
 )
 
-// ReadNow and WriteNow do not wait, so they need not tell Go's scheduler of the system call. That would cost
+// readNow and WriteNow do not wait, so they need not tell Go's scheduler of the system call. That would cost
 // more than the shortest of these calls.
 
-// ReadNow reads what is there. The error is syscall.EAGAIN if nothing is.
-func ReadNow(fd int, p []byte) (int, error) { return rawIO(syscall.SYS_READ, fd, p) }
+// readNow reads what is there. The error is syscall.EAGAIN if nothing is.
+func readNow(fd int, p []byte) (int, error) { return rawIO(syscall.SYS_READ, fd, p) }
 
-// WriteNow writes what the client takes without waiting and returns how much that was.
-func WriteNow(fd int, p []byte) (int, error) {
+// writeNow writes what the client takes without waiting and returns how much that was.
+func writeNow(fd int, p []byte) (int, error) {
 	n, err := rawIO(syscall.SYS_WRITE, fd, p)
 	if err == syscall.EAGAIN {
 		return 0, nil

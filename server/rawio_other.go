@@ -1,16 +1,16 @@
 //go:build !linux || race
 
-package descriptor
+package server
 
 import "syscall"
 
 // Package syscall tells the race detector that a write comes before the read of its bytes.
 
-// ReadNow reads what is there. The error is syscall.EAGAIN if nothing is.
-func ReadNow(fd int, p []byte) (int, error) { return uninterrupted(syscall.Read, fd, p) }
+// readNow reads what is there. The error is syscall.EAGAIN if nothing is.
+func readNow(fd int, p []byte) (int, error) { return uninterrupted(syscall.Read, fd, p) }
 
-// WriteNow writes what the client takes without waiting and returns how much that was.
-func WriteNow(fd int, p []byte) (int, error) {
+// writeNow writes what the client takes without waiting and returns how much that was.
+func writeNow(fd int, p []byte) (int, error) {
 	n, err := uninterrupted(syscall.Write, fd, p)
 	if err == syscall.EAGAIN {
 		return 0, nil

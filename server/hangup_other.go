@@ -1,12 +1,12 @@
 //go:build !linux
 
-package descriptor
+package server
 
 import "syscall"
 
-// HungUp reports whether the other side of a connection sends no more. While bytes of it are unread it sees
+// hungUp reports whether the other side of a connection sends no more. While bytes of it are unread it sees
 // only a reset.
-func HungUp(fd int) bool {
+func hungUp(fd int) bool {
 	var next [1]byte
 	n, err := uninterrupted(func(fd int, p []byte) (int, error) {
 		n, _, err := syscall.Recvfrom(fd, p, syscall.MSG_PEEK)
@@ -15,5 +15,5 @@ func HungUp(fd int) bool {
 	return err == nil && n == 0 || err != nil && err != syscall.EAGAIN
 }
 
-// HasReset sees nothing: the next reply meets the reset.
-func HasReset(int) bool { return false }
+// hasReset sees nothing: the next reply meets the reset.
+func hasReset(int) bool { return false }

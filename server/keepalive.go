@@ -1,13 +1,13 @@
-package descriptor
+package server
 
 import (
 	"net"
 	"time"
 )
 
-// KeepAlive makes the operating system probe a silent client at an interval, and give up after three
+// keepAlive makes the operating system probe a silent client at an interval, and give up after three
 // failures, as Redis does. An interval of 0 changes nothing.
-func KeepAlive(nc net.Conn, every time.Duration) {
+func keepAlive(nc net.Conn, every time.Duration) {
 	tcp, ok := nc.(*net.TCPConn)
 	if !ok || every <= 0 {
 		return

@@ -1,4 +1,4 @@
-package descriptor
+package server
 
 import (
 	"net"
@@ -8,19 +8,19 @@ import (
 	"mayfly/expiry/clock"
 )
 
-// A Spare is a file descriptor in reserve. When the process has used up its descriptors, a client can still
-// be accepted and refused instead of being left waiting.
-type Spare struct{ file *os.File }
+// A spareFile is a file descriptor in reserve. When the process has used up its descriptors, a client can
+// still be accepted and refused instead of being left waiting.
+type spareFile struct{ file *os.File }
 
-// Refill opens the descriptor, if it is used up.
-func (r *Spare) Refill() {
+// refill opens the descriptor, if it is used up.
+func (r *spareFile) refill() {
 	if r.file == nil {
 		r.file, _ = os.Open(os.DevNull) // tried again after the next connection
 	}
 }
 
-// Refuse closes one connection that waits to be accepted, and reports whether there was one.
-func (r *Spare) Refuse(ln net.Listener) bool {
+// refuse closes one connection that waits to be accepted, and reports whether there was one.
+func (r *spareFile) refuse(ln net.Listener) bool {
 	const timeout = 10 * time.Millisecond
 	limited, ok := ln.(interface{ SetDeadline(time.Time) error })
 	if !ok || r.file == nil || limited.SetDeadline(clock.Deadline(timeout)) != nil {
@@ -33,6 +33,6 @@ func (r *Spare) Refuse(ln net.Listener) bool {
 		_ = nc.Close()
 	}
 	_ = limited.SetDeadline(time.Time{})
-	r.Refill()
+	r.refill()
 	return err == nil
 }

