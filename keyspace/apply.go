@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"mayfly/keyspace/follow"
 	"mayfly/keyspace/locks"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/replica"
@@ -25,7 +24,7 @@ import (
 // applier has what a follower needs from one batch to the next. One goroutine uses it.
 type applier struct {
 	ks       *Keyspace
-	batch    follow.Batch
+	batch    followedBatch
 	byNumber map[uint32]*Container // all containers
 	index    uint64                // of the last batch
 	lsn      LSN                   // covers it
@@ -58,7 +57,7 @@ func (ks *Keyspace) Apply(batch string, tail replica.Tail) error {
 
 // applyBatch changes memory by a batch, which joins the journal.
 func (ks *Keyspace) applyBatch(batch string, tail replica.Tail) (LSN, error) {
-	var b follow.Batch
+	var b followedBatch
 	if a := ks.applier; a != nil {
 		b = a.batch
 	}
@@ -86,7 +85,7 @@ func (ks *Keyspace) applyBatch(batch string, tail replica.Tail) (LSN, error) {
 }
 
 // allow raises the version of the folder to the one that the records of a batch need.
-func (ks *Keyspace) allow(b *follow.Batch) (err error) {
+func (ks *Keyspace) allow(b *followedBatch) (err error) {
 	if b.Undo {
 		err = ks.storage.AllowUndo()
 	}
@@ -142,7 +141,7 @@ func (a *applier) apply(now int64) error {
 const appliedAtOnce = 32
 
 // prefetch prepares the look-ups of items.
-func (a *applier) prefetch(items []follow.Item) {
+func (a *applier) prefetch(items []changedItem) {
 	if len(items) == 1 || !a.ks.BeyondCache() {
 		return
 	}
@@ -182,7 +181,7 @@ func (a *applier) container(number uint32) *Container {
 }
 
 // item applies the change of an item.
-func (a *applier) item(it *follow.Item) error {
+func (a *applier) item(it *changedItem) error {
 	c := a.container(it.Container)
 	if c == nil {
 		if _, recorded := a.batch.Records[it.Container]; !recorded {
@@ -196,7 +195,7 @@ func (a *applier) item(it *follow.Item) error {
 	p := a.ks.partitions[it.Partition(len(a.ks.partitions))]
 	t := c.tables[p.Number]
 	if t == nil {
-		if it.Change == follow.Remove {
+		if it.Change == itemRemoved {
 			return nil
 		}
 		if t = a.ks.tables.Open(c, p); a.made[it.Container] != c && c.unlisted() { // the batch brings it back
@@ -204,12 +203,12 @@ func (a *applier) item(it *follow.Item) error {
 		}
 	}
 	switch it.Change {
-	case follow.Remove:
+	case itemRemoved:
 		if e := t.Find(it.ID); e != nil {
 			t.Remove(e)
 			t.Release(e)
 		}
-	case follow.Touch:
+	case itemTouched:
 		h, e := t.Lookup(it.ID)
 		if e == nil || !it.Touches(it.Base, e.Version()) {
 			return fmt.Errorf("item %.100q of container %d: the body that version %x touches is not here", it.ID, it.Container, it.Version)
@@ -219,7 +218,7 @@ func (a *applier) item(it *follow.Item) error {
 		t.MarkDirty(t.Load(it.ID, it.Text, it.Item))
 	}
 	p.Clean()
-	if it.Change != follow.Remove {
+	if it.Change != itemRemoved {
 		t.NoteDue(it.TS, it.ExpireAt)
 	}
 	if !p.Watchers.Empty() {
@@ -234,7 +233,7 @@ func (a *applier) item(it *follow.Item) error {
 }
 
 // hiddenItem follows the change of an item of a log or a group.
-func (a *applier) hiddenItem(t *table, it *follow.Item) error {
+func (a *applier) hiddenItem(t *table, it *changedItem) error {
 	h := t.C
 	if h.isLog() {
 		h.partOf.ids.Raise(t.Part.Last())
@@ -242,7 +241,7 @@ func (a *applier) hiddenItem(t *table, it *follow.Item) error {
 		return nil
 	}
 	before := h.group.Memory()
-	gone, err := h.group.Apply(it.ID, it.Body, it.Change == follow.Remove)
+	gone, err := h.group.Apply(it.ID, it.Body, it.Change == itemRemoved)
 	if err != nil {
 		return fmt.Errorf("container %q: group %.100q: %w", h.owner().name, h.hidden.Group, err)
 	}

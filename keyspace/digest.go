@@ -1,10 +1,13 @@
 package keyspace
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
+	"hash"
 	"slices"
 
-	"mayfly/keyspace/follow"
 	"mayfly/keyspace/memtable"
+	"mayfly/keyspace/record"
 	"mayfly/keyspace/replica"
 )
 
@@ -20,7 +23,7 @@ func (ks *Keyspace) Digest() (sum [32]byte, items int64, at replica.Position) {
 // DigestAt is [Keyspace.Digest] of what lives at a time in ms that has not passed on any node: so it does not
 // tell how far their purges are.
 func (ks *Keyspace) DigestAt(now int64) (sum [32]byte, items int64) {
-	var d follow.Digest
+	var d digest
 	for _, c := range ks.containers() {
 		p := ks.partitions[0]
 		p.Mu.Lock()
@@ -48,7 +51,7 @@ func (ks *Keyspace) containers() []*Container {
 
 // addTo adds the items of a container in the partition that live at a moment to a digest, and returns their
 // number. It locks the partition for some items at a time.
-func addTo(d *follow.Digest, p *partition, c *Container, now int64) (n int64) {
+func addTo(d *digest, p *partition, c *Container, now int64) (n int64) {
 	for below, more := uint64(0), true; more; {
 		more = false
 		p.Mu.Lock()
@@ -67,4 +70,37 @@ func addTo(d *follow.Digest, p *partition, c *Container, now int64) (n int64) {
 		p.Mu.Unlock()
 	}
 	return n
+}
+
+// digest is the sum of the SHA-256 of texts, which may come in any order. The zero value is that of none.
+type digest struct {
+	sum  [4]uint64
+	hash hash.Hash
+	out  [sha256.Size]byte
+	size [8]byte
+}
+
+// Add adds a text that is made of parts. Where they are cut counts.
+func (d *digest) Add(parts ...string) {
+	if d.hash == nil {
+		d.hash = sha256.New()
+	}
+	d.hash.Reset()
+	for _, part := range parts {
+		binary.LittleEndian.PutUint64(d.size[:], uint64(len(part)))
+		d.hash.Write(d.size[:])
+		d.hash.Write(record.Bytes(part))
+	}
+	out := d.hash.Sum(d.out[:0])
+	for i := range d.sum {
+		d.sum[i] += binary.LittleEndian.Uint64(out[8*i:])
+	}
+}
+
+// Sum returns the digest.
+func (d *digest) Sum() (sum [32]byte) {
+	for i, n := range d.sum {
+		binary.LittleEndian.PutUint64(sum[8*i:], n)
+	}
+	return sum
 }

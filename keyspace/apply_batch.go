@@ -1,4 +1,4 @@
-package follow
+package keyspace
 
 import (
 	"fmt"
@@ -8,29 +8,31 @@ import (
 	"mayfly/keyspace/record"
 )
 
-// Change says what becomes of an item.
-type Change uint8
+// itemChange says what becomes of an item.
+type itemChange uint8
 
 // The changes of items.
 const (
-	Put    Change = iota
-	Touch         // a new header for the body that is there
-	Remove        // whether there is an item or not
+	itemPut     itemChange = iota
+	itemTouched            // a new header for the body that is there
+	itemRemoved            // whether there is an item or not
 )
 
-// Item is the change of an item. Its texts are views of the batch.
-type Item struct {
+// changedItem is the change of an item. Its texts are views of the batch.
+type changedItem struct {
 	record.Key
 	record.Item
-	Change Change
+	Change itemChange
 	Text   string // of Put: the record as it is stored
 	Base   uint64 // of Touch: the version of the body
 }
 
-// Batch is the changes of a batch. The zero value is ready to read one, and another after that. Not safe for
-// concurrent use.
-type Batch struct {
-	Items   []Item
+// followedBatch is the changes of a batch that a leader has journalled. It is checked as a whole before any of
+// it is applied. Items keep their order; of each container the last record counts. To read it takes no lock, so
+// a follower holds its locks for the changes in memory only. The zero value is ready to read one, and another
+// after that. Not safe for concurrent use.
+type followedBatch struct {
+	Items   []changedItem
 	Records map[uint32]*record.Container // the last of each container by number; nil: the container is removed
 	Clock   record.Item                  // the last record of the clock; the zero value: there is none
 	Version uint64                       // the latest
@@ -43,12 +45,12 @@ type Batch struct {
 const mostItems = 16 << 10
 
 // Read reads a batch and verifies all its checksums. The error names what cannot be read.
-func (b *Batch) Read(text string) error {
+func (b *followedBatch) Read(text string) error {
 	items := b.Items[:0]
 	if cap(items) > mostItems {
 		items = nil
 	}
-	*b = Batch{Items: items}
+	*b = followedBatch{Items: items}
 	for size := len(text); text != ""; {
 		o, rest, ok := aof.Cut(text)
 		if !ok {
@@ -63,11 +65,11 @@ func (b *Batch) Read(text string) error {
 }
 
 // read reads a command.
-func (b *Batch) read(o aof.Op) (err error) {
+func (b *followedBatch) read(o aof.Op) (err error) {
 	if record.InCatalogue(o.Key) {
 		return b.readRecord(o)
 	}
-	it := Item{Text: o.Rec}
+	it := changedItem{Text: o.Rec}
 	key, touched := record.TouchedKey(o.Key)
 	if it.Key, err = record.SplitKey(key); err != nil {
 		return fmt.Errorf("key %.100q: %w", o.Key, err)
@@ -76,9 +78,9 @@ func (b *Batch) read(o aof.Op) (err error) {
 	case o.Del && touched:
 		return fmt.Errorf("key %.100q: a touch is deleted", o.Key)
 	case o.Del:
-		it.Change = Remove
+		it.Change = itemRemoved
 	case touched:
-		it.Change = Touch
+		it.Change = itemTouched
 		it.Item, it.Base, err = record.ReadTouch(o.Key, o.Rec)
 	default:
 		it.Item, _, err = record.Decode(o.Key, o.Rec)
@@ -92,7 +94,7 @@ func (b *Batch) read(o aof.Op) (err error) {
 }
 
 // readRecord reads a record of the catalogue.
-func (b *Batch) readRecord(o aof.Op) error {
+func (b *followedBatch) readRecord(o aof.Op) error {
 	var it record.Item
 	if !o.Del {
 		var err error
@@ -133,7 +135,7 @@ func (b *Batch) readRecord(o aof.Op) error {
 }
 
 // Numbers returns the numbers of the containers that have a record, in ascending order.
-func (b *Batch) Numbers() []uint32 {
+func (b *followedBatch) Numbers() []uint32 {
 	list := make([]uint32, 0, len(b.Records))
 	for number := range b.Records {
 		list = append(list, number)

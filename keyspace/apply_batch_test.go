@@ -1,4 +1,4 @@
-package follow
+package keyspace
 
 import (
 	"strings"
@@ -33,14 +33,14 @@ func someBatch() string {
 		container(record.Container{Number: 4, Name: "y", DB: 21, Etag: 0x10, Aside: &record.Aside{What: expiry.Dropped, Until: 1, Order: 0x50}})
 }
 
-func TestReadBatch(t *testing.T) {
+func testReadBatch(t *testing.T) {
 	t.Parallel()
-	var b Batch
+	var b followedBatch
 	for range 2 { // it is used again
 		if err := b.Read(someBatch()); err != nil {
 			t.Fatal(err)
 		}
-		if len(b.Items) != 3 || b.Items[0].Change != Put || b.Items[1].Change != Remove || b.Items[2].Change != Touch {
+		if len(b.Items) != 3 || b.Items[0].Change != itemPut || b.Items[1].Change != itemRemoved || b.Items[2].Change != itemTouched {
 			t.Fatalf("the items are %+v", b.Items)
 		}
 		if it := b.Items[0]; it.ID != "a" || it.Container != 3 || it.Item != document || !strings.HasSuffix(it.Text, document.Body) {
@@ -64,7 +64,7 @@ func TestReadBatch(t *testing.T) {
 	}
 }
 
-func TestReadBatchRefuses(t *testing.T) {
+func testReadBatchRefuses(t *testing.T) {
 	t.Parallel()
 	damaged := strings.Replace(set("3:a", document), `{"n":1}`, `{"n":2}`, 1)
 	for _, tt := range []struct{ text, want string }{
@@ -78,7 +78,7 @@ func TestReadBatchRefuses(t *testing.T) {
 		{del("container/x"), "not a container's number"},
 		{set(record.WasteKey, document), "waste"},
 	} {
-		var b Batch
+		var b followedBatch
 		if err := b.Read(tt.text); err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: %v, want %q", tt.text, err, tt.want)
 		}
@@ -86,12 +86,12 @@ func TestReadBatchRefuses(t *testing.T) {
 }
 
 // FuzzBatch: what can be read is made of commands, and each item has a key and a record that fit.
-func FuzzBatch(f *testing.F) {
+func fuzzBatch(f *testing.F) {
 	f.Add(someBatch())
 	f.Add(set("3:a", document) + set("4~0000019b76dacf1100000003:a", record.Item{Kind: record.Entry, Body: "{}", TS: 1, Version: 1}))
 	f.Add(set(record.PositionKey, record.Item{Kind: record.ReplicaKind, Body: "1", TS: 1, Version: 1}))
 	f.Fuzz(func(t *testing.T, text string) {
-		var b Batch
+		var b followedBatch
 		if b.Read(text) != nil {
 			return
 		}
@@ -100,7 +100,7 @@ func FuzzBatch(f *testing.F) {
 			if it.Log {
 				key = string(record.AppendLogKey(nil, it.Container, it.ID))
 			}
-			if is, _, err := record.Decode(key, it.Text); it.Change == Put && (err != nil || is != it.Item) {
+			if is, _, err := record.Decode(key, it.Text); it.Change == itemPut && (err != nil || is != it.Item) {
 				t.Errorf("%q is %+v, %v", it.Text, it.Item, err)
 			}
 			it.Partition(16)
@@ -113,10 +113,10 @@ func FuzzBatch(f *testing.F) {
 	})
 }
 
-func TestDigest(t *testing.T) {
+func testDigest(t *testing.T) {
 	t.Parallel()
 	sum := func(texts ...[]string) [32]byte {
-		var d Digest
+		var d digest
 		for _, parts := range texts {
 			d.Add(parts...)
 		}
