@@ -30,7 +30,7 @@ const (
 	middleHeap    = 32 << 20  // live bytes
 	largeHeap     = 128 << 20 // likewise
 	smallHeapGC   = 100       // percent
-	middleHeapGC  = 50
+	middleHeapGC  = 50        // 20 takes a sixth less memory during overwrites, for 6 % more CPU
 	largeHeapGC   = 20
 	quietTicks    = 2       // ticks with few allocations before memory is released
 	quietBytes    = 1 << 20 // allocated in a tick with few allocations, at most
@@ -72,6 +72,7 @@ type heapKeeper struct {
 	since     int    // ticks since the last release
 	allocated uint64 // at the last release
 	released  bool   // there was a release
+	kept      uint64 // garbage of the keyspace that the last release left, bytes
 	clients   uint64 // the most that clients have held since the last collection, bytes
 }
 
@@ -94,11 +95,14 @@ func (k *heapKeeper) tick(now heapFigures) (percent int, release bool) {
 	k.clients = max(k.clients, now.clients)
 	left := k.clients - now.clients
 	garbage := now.garbage + left
-	k.since++
+	if k.since++; k.since == 1 {
+		k.kept = now.garbage
+	}
 	k.last = now
+	more := now.allocated - k.allocated + left + now.garbage - min(now.garbage, k.kept) // since the last release
 	gain := max(minRelease, now.live/minShare)
 	release = k.quiet >= quietTicks && now.held+garbage > now.live+gain &&
-		(!k.released || k.since >= ticksToNextGC && now.allocated-k.allocated+left >= gain)
+		(!k.released || k.since >= ticksToNextGC && more >= gain)
 	if release {
 		k.since, k.allocated, k.released = 0, now.allocated, true
 	}

@@ -51,6 +51,12 @@ func testHeapKeeper(t *testing.T) {
 		tick(0, false) // not so soon
 	}
 	tick(0, true)
+	now.garbage = 20 * mb // what it leaves
+	for range 100 {
+		tick(0, false)
+	}
+	now.garbage += 60 * mb // a release in the middle of a load found little
+	tick(0, true)
 }
 
 // Memory of clients that have left is released, though no collection has found it.
