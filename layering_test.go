@@ -36,7 +36,7 @@ var layers = layerTable{
 	{"server/web", "server/httpgate commands/engine expiry/clock"},
 	{"server/httpgate", ""},
 	{"commands", "commands/admin commands/containers commands/documents commands/jsons commands/keys commands/nodes commands/queries commands/scripting commands/streams commands/engine"},
-	{"commands/admin", "commands/items commands/engine cluster/topology keyspace redisfmt expiry/clock"},
+	{"commands/admin", "commands/items commands/engine cluster/topology keyspace redisfmt expiry expiry/clock"},
 	{"commands/containers", "commands/items commands/engine keyspace keyspace/undo keyspace/foresight keyspace/selection keyspace/index keyspace/deaths json/jsondoc redisfmt expiry"},
 	{"commands/documents", "commands/items commands/engine keyspace json/jsondoc redisfmt expiry"},
 	{"commands/jsons", "commands/items commands/engine keyspace json/jsonedit json/jsonpath json/jsondoc redisfmt json/jsontext expiry"},

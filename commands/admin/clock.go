@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mayfly/commands/engine"
+	"mayfly/expiry"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 )
@@ -53,7 +54,7 @@ var ClockCommand = engine.Command{
 func parseClockAdvance(in *engine.Input) (engine.Run, error) {
 	by, ok := parseSeconds(in.Args[2])
 	if !ok {
-		return nil, engine.Errorf(errClockSeconds, engine.Shown(in.Args[2]))
+		return nil, engine.Errorf(errClockSeconds, expiry.Quote(in.Args[2]))
 	}
 	return moveClock("ADVANCE", func(now int64) int64 { return now + by }), nil
 }
@@ -61,7 +62,7 @@ func parseClockAdvance(in *engine.Input) (engine.Run, error) {
 func parseClockSet(in *engine.Input) (engine.Run, error) {
 	to, ok := clock.ParseMoment(in.Args[2])
 	if !ok {
-		return nil, engine.Errorf(errClockMoment, engine.Shown(in.Args[2]))
+		return nil, engine.Errorf(errClockMoment, expiry.Quote(in.Args[2]))
 	}
 	return moveClock("SET", func(int64) int64 { return to }), nil
 }
