@@ -154,6 +154,7 @@ func TestRueidislock(t *testing.T) {
 		ClientOption:   rueidis.ClientOption{InitAddress: []string{address(t)}, DisableCache: true},
 		KeyMajority:    1,
 		KeyValidity:    time.Minute, // on a busy machine no extension comes too late
+		TryNextAfter:   time.Minute, // nor a reply
 		ExtendInterval: 100 * time.Millisecond,
 	}))
 	defer locker.Close()
