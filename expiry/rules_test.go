@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"mayfly/test/drill"
 )
 
 // TestTruthTable checks the nine cells of the table of rules, just before, at and after the millisecond of
@@ -154,10 +156,10 @@ func TestOffAndOnAgain(t *testing.T) {
 func TestDeadStaysDead(t *testing.T) {
 	t.Parallel()
 	const (
-		histories = 300
-		items     = 24
-		end       = 8000 // ms
+		items = 24
+		end   = 8000 // ms
 	)
+	histories := drill.Pick[uint64](60, 300, 300)
 	type item struct {
 		ts, own int64
 		died    bool
@@ -174,7 +176,7 @@ func TestDeadStaysDead(t *testing.T) {
 		return it.ts+int64(def)*1000 <= now
 	}
 	died, revived := 0, 0
-	for seed := range uint64(histories) {
+	for seed := range histories {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		anyTTL := func() TTL { return [...]TTL{Off, Forever, 1, 2, 3, 5, MaxTTL}[rng.IntN(7)] }
 

@@ -7,6 +7,7 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/keyspace/record"
+	"mayfly/test/drill"
 )
 
 // epoch is where the clock of a test begins, in ms.
@@ -226,7 +227,8 @@ func TestTheDeadAreFoundAmongMany(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	d.fill(n, func(int) int64 { return epoch + 1 + rng.Int64N(3_600_000) })
 	drawn, dead := 0, 0
-	for range 600 {
+	rounds := drill.Pick(150, 600, 600) // of a second
+	for range rounds {
 		d.now += 1000
 		for {
 			got := d.sample(20)
@@ -237,7 +239,7 @@ func TestTheDeadAreFoundAmongMany(t *testing.T) {
 		}
 	}
 	// A sample looks at all items of a bucket, and a bucket lasts for about ten samples.
-	if left := d.dead(); left != 0 || dead < n/8 || drawn > 600*2*bucketSize {
+	if left := d.dead(); left != 0 || dead < n*rounds/4800 || drawn > rounds*2*bucketSize {
 		t.Errorf("%d dead are left, %d were found among %d", left, dead, drawn)
 	}
 	if got := d.sample(20); got.Drawn != 0 {

@@ -9,6 +9,7 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/keyspace/record"
+	"mayfly/test/drill"
 )
 
 // TestHashOrder: the order of hashes is the same whatever the number of buckets, and goes on behind any id.
@@ -119,7 +120,7 @@ func TestHashOrderOfEqualHashes(t *testing.T) {
 func TestHashSpreads(t *testing.T) {
 	t.Parallel()
 	for _, form := range []string{"%d", "id-%d", "order:2026-11-22:%08d", "%036d", "user:{42}:%d:profile-of-a-customer-in-vienna"} {
-		for _, seed := range []Seed{{0, 0}, {1, 0}, {0x123456789abcdef, 0xfedcba987654321}} {
+		for _, seed := range []Seed{{0x123456789abcdef, 0xfedcba987654321}, {0, 0}, {1, 0}}[:drill.Pick(1, 3, 3)] {
 			var low, high [256]int
 			equal := 0
 			const n = 1 << 16
