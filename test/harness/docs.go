@@ -20,7 +20,7 @@ func Guides(t *testing.T) map[string]string {
 	if err != nil || len(files) == 0 {
 		t.Fatal("no pages in docs: ", err)
 	}
-	return ReadFiles(t, append(files, "README.md"))
+	return ReadFiles(t, append(files, "README.md", "CONTRIBUTING.md"))
 }
 
 // ReadFiles returns texts by path.
