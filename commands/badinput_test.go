@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"mayfly/commands/engine"
+	"mayfly/commands/syntax"
 	"mayfly/test/drill"
 )
 
@@ -68,7 +69,7 @@ func TestBadInput(t *testing.T) {
 }
 
 // nastyArguments returns words to try, those of the syntax included.
-func nastyArguments(syntax string) []string {
+func nastyArguments(text string) []string {
 	words := []string{
 		"", " ", "k", "n", "d", "c", "off", "none", "0", "1", "-1", "-0", "+1", "1.5", "1e3", "inf", "nan", "abc",
 		"9223372036854775807", "9223372036854775808", "-9223372036854775808", "2147483648", "18446744073709551615",
@@ -76,7 +77,7 @@ func nastyArguments(syntax string) []string {
 		"EX", "PX", "NX", "XX", "GET", "TTL", "MATCH", "COUNT",
 		strings.Repeat("x", 5001), strings.Repeat("9", 400), strings.Repeat("[", 4000), strings.Repeat("*a", 2000),
 	}
-	for _, word := range engine.SplitSyntax(syntax) {
+	for _, word := range syntax.Split(text) {
 		if word == strings.ToUpper(word) {
 			words = append(words, word)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"mayfly/commands/admin"
 	"mayfly/commands/engine"
+	"mayfly/commands/syntax"
 )
 
 // COMMAND describes a command of Redis as Redis does: arity, flags, positions of keys, ACL categories,
@@ -85,11 +86,11 @@ func field(m engine.Reply, name string) engine.Reply {
 }
 
 // argumentsOf reads the arguments that COMMAND DOCS describes.
-func argumentsOf(doc engine.Reply) []engine.Argument {
-	var args []engine.Argument
+func argumentsOf(doc engine.Reply) []syntax.Argument {
+	var args []syntax.Argument
 	for _, e := range field(doc, "arguments").Elems {
 		flags := field(e, "flags").Elems
-		args = append(args, engine.Argument{
+		args = append(args, syntax.Argument{
 			Name:         field(e, "name").Str,
 			Kind:         field(e, "type").Str,
 			Token:        field(e, "token").Str,
@@ -103,12 +104,12 @@ func argumentsOf(doc engine.Reply) []engine.Argument {
 }
 
 // valueKinds returns the types of the values among the arguments.
-func valueKinds(args []engine.Argument) string {
+func valueKinds(args []syntax.Argument) string {
 	var kinds []string
 	for _, a := range args {
 		switch a.Kind {
-		case engine.KindToken:
-		case engine.KindOneOf, engine.KindBlock:
+		case syntax.KindToken:
+		case syntax.KindOneOf, syntax.KindBlock:
 			kinds = append(kinds, valueKinds(a.Args))
 		default:
 			kinds = append(kinds, a.Name+":"+a.Kind)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"mayfly/commands/engine"
+	"mayfly/commands/syntax"
 )
 
 // Writing the parsed syntax of a row again gives the same text.
@@ -13,7 +14,7 @@ func TestSyntaxOfRows(t *testing.T) {
 	var check func([]*engine.Row)
 	check = func(list []*engine.Row) {
 		for _, r := range list {
-			args, err := engine.ParseSyntax(r.Syntax)
+			args, err := syntax.Parse(r.Syntax)
 			if err != nil {
 				t.Errorf("%s: %v", r.FullName, err)
 			} else if got := writeSyntax(args, " "); got != r.Syntax {
@@ -25,21 +26,21 @@ func TestSyntaxOfRows(t *testing.T) {
 	check(engine.TableSorted)
 }
 
-func writeSyntax(args []engine.Argument, between string) string {
+func writeSyntax(args []syntax.Argument, between string) string {
 	var out []string
 	for _, a := range args {
 		text := a.Name
 		switch a.Kind {
-		case engine.KindToken:
+		case syntax.KindToken:
 			text = a.Token
-		case engine.KindOneOf:
+		case syntax.KindOneOf:
 			if text = writeSyntax(a.Args, " | "); !a.Optional || a.Token != "" {
 				text = "<" + text + ">"
 			}
-		case engine.KindBlock:
+		case syntax.KindBlock:
 			text = writeSyntax(a.Args, " ")
 		}
-		if a.Token != "" && a.Kind != engine.KindToken && !a.RepeatsToken {
+		if a.Token != "" && a.Kind != syntax.KindToken && !a.RepeatsToken {
 			text, a.Token = a.Token+" "+withRepeats(text, a), ""
 		} else {
 			if a.RepeatsToken {
@@ -55,7 +56,7 @@ func writeSyntax(args []engine.Argument, between string) string {
 	return strings.Join(out, between)
 }
 
-func withRepeats(text string, a engine.Argument) string {
+func withRepeats(text string, a syntax.Argument) string {
 	if a.Multiple {
 		return text + " [" + text + " ...]"
 	}

@@ -7,6 +7,7 @@ import (
 
 	"mayfly/commands/engine"
 	"mayfly/commands/items"
+	"mayfly/commands/syntax"
 	"mayfly/redisfmt"
 )
 
@@ -440,15 +441,15 @@ func CommandDocs(r *engine.Row) engine.Reply {
 		engine.Bulk("group"), engine.Bulk(r.Group),
 	}
 	// A test checks that the syntax of every row parses.
-	if args, err := engine.ParseSyntax(r.Syntax); err == nil && len(args) > 0 {
+	if args, err := syntax.Parse(r.Syntax); err == nil && len(args) > 0 {
 		if r.Group == "stream" {
-			engine.BoundsAreIDs(args)
+			syntax.BoundsAreIDs(args)
 		}
 		switch {
 		case r.HasMovableKeys():
-			engine.MarkNamed(args, "key")
+			syntax.MarkNamed(args, "key")
 		case r.HasKeys():
-			engine.MarkKeys(args, r.Keys, 1+strings.Count(r.FullName, "|"))
+			syntax.MarkKeys(args, syntax.Positions(r.Keys), 1+strings.Count(r.FullName, "|"))
 			if strings.Contains(r.Access, ",") {
 				for i := range args {
 					args[i].Spec = i
@@ -463,7 +464,7 @@ func CommandDocs(r *engine.Row) engine.Reply {
 	return engine.Map(doc...)
 }
 
-func docsOfArguments(args []engine.Argument) engine.Reply {
+func docsOfArguments(args []syntax.Argument) engine.Reply {
 	list := make([]engine.Reply, len(args))
 	for i := range args {
 		list[i] = docs(&args[i])
@@ -471,9 +472,9 @@ func docsOfArguments(args []engine.Argument) engine.Reply {
 	return engine.Array(list...)
 }
 
-func docs(a *engine.Argument) engine.Reply {
+func docs(a *syntax.Argument) engine.Reply {
 	doc := []engine.Reply{engine.Bulk("name"), engine.Bulk(a.Name), engine.Bulk("type"), engine.Bulk(a.Kind)}
-	if a.Kind == engine.KindKey {
+	if a.Kind == syntax.KindKey {
 		doc = append(doc, engine.Bulk("key_spec_index"), engine.Count(a.Spec))
 	}
 	if a.Token != "" {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"mayfly/commands/syntax"
 	"mayfly/redisfmt"
 )
 
@@ -19,6 +20,24 @@ type Row struct {
 	Subcommands       rows   // the subcommands by name; nil if there are none
 	SortedSubcommands []*Row // the subcommands sorted by name
 	clear             *Row   // see Command.Clear; nil: there is none
+}
+
+// CountedArity returns the number of arguments that the row's syntax asks for, as Command.Arity has it; 0 if
+// it does not parse.
+func (r *Row) CountedArity() int {
+	args, err := syntax.Parse(r.Syntax)
+	if err != nil {
+		return 0
+	}
+	least, most := syntax.Words(args)
+	names := 1 + strings.Count(r.FullName, "|")
+	switch {
+	case len(r.Sub) > 0:
+		return -2
+	case least < most:
+		return -(names + least)
+	}
+	return names + least
 }
 
 // rows maps the lower-case names of commands to their rows.

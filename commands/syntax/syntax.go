@@ -1,4 +1,4 @@
-package engine
+package syntax
 
 import (
 	"errors"
@@ -21,7 +21,7 @@ type Argument struct {
 	Spec int // of a key: the index of its key specification in the row
 }
 
-// ParseSyntax reads the notation of Redis' manual, as in a row's Syntax:
+// Parse reads the notation:
 //
 //	name          a value; its type follows from its name, see argumentKinds
 //	TOKEN         a word to be written as it stands; it belongs to the value after it
@@ -30,8 +30,8 @@ type Argument struct {
 //	<a | b>       one of these
 //	a [a ...]     one or more
 //	[a ...]       none or more
-func ParseSyntax(text string) ([]Argument, error) {
-	p := syntaxParser{words: SplitSyntax(text)}
+func Parse(text string) ([]Argument, error) {
+	p := parser{words: Split(text)}
 	alternatives, err := p.alternatives("")
 	if err != nil {
 		return nil, fmt.Errorf("syntax %q: %w", text, err)
@@ -42,18 +42,18 @@ func ParseSyntax(text string) ([]Argument, error) {
 	return alternatives[0], nil
 }
 
-// SplitSyntax splits a text into words and brackets.
-func SplitSyntax(text string) []string {
+// Split splits a text into words and brackets.
+func Split(text string) []string {
 	for _, mark := range []string{"[", "]", "<", ">", "|", "..."} {
 		text = strings.ReplaceAll(text, mark, " "+mark+" ")
 	}
 	return strings.Fields(text)
 }
 
-// syntaxParser reads the words of a syntax from left to right.
-type syntaxParser struct{ words []string }
+// parser reads the words of a syntax from left to right.
+type parser struct{ words []string }
 
-func (p *syntaxParser) nextWord() string {
+func (p *parser) nextWord() string {
 	if len(p.words) == 0 {
 		return ""
 	}
@@ -63,7 +63,7 @@ func (p *syntaxParser) nextWord() string {
 }
 
 // alternatives reads sequences separated by | up to the closing bracket; "" is the end of the text.
-func (p *syntaxParser) alternatives(closing string) ([][]Argument, error) {
+func (p *parser) alternatives(closing string) ([][]Argument, error) {
 	all := [][]Argument{nil}
 	for {
 		last := &all[len(all)-1]
@@ -221,36 +221,18 @@ func wordArgument(word string) Argument {
 	return Argument{Name: word, Kind: kindString}
 }
 
-// CountedArity returns the number of arguments that the row's syntax asks for, as Command.Arity has it; 0 if
-// it does not parse.
-func (r *Row) CountedArity() int {
-	args, err := ParseSyntax(r.Syntax)
-	if err != nil {
-		return 0
-	}
-	least, most := countWords(args)
-	names := 1 + strings.Count(r.FullName, "|")
-	switch {
-	case len(r.Sub) > 0:
-		return -2
-	case least < most:
-		return -(names + least)
-	}
-	return names + least
-}
-
-// countWords returns the smallest and the largest number of words of arguments.
-func countWords(args []Argument) (least, most int) {
+// Words returns the smallest and the largest number of words of arguments.
+func Words(args []Argument) (least, most int) {
 	const unbounded = 1 << 20
 	for _, a := range args {
 		from, to := 1, 1
 		switch a.Kind {
 		case KindBlock:
-			from, to = countWords(a.Args)
+			from, to = Words(a.Args)
 		case KindOneOf:
 			from, to = unbounded, 0
 			for i := range a.Args {
-				f, t := countWords(a.Args[i : i+1])
+				f, t := Words(a.Args[i : i+1])
 				from, to = min(from, f), max(to, t)
 			}
 		}
@@ -268,9 +250,12 @@ func countWords(args []Argument) (least, most int) {
 	return least, most
 }
 
+// Positions are those of ids among the arguments of a command: from First to Last, every Step.
+type Positions struct{ First, Last, Step int }
+
 // MarkKeys marks the arguments at the positions of ids as keys; position is that of the first argument.
 // It returns the position after the last.
-func MarkKeys(args []Argument, keys Keys, position int) int {
+func MarkKeys(args []Argument, keys Positions, position int) int {
 	for i := range args {
 		arg := &args[i]
 		if arg.Token != "" {

@@ -1,4 +1,4 @@
-package engine
+package syntax
 
 import (
 	"reflect"
@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestParseSyntax(t *testing.T) {
+func TestParse(t *testing.T) {
 	t.Parallel()
 	token := func(s string) Argument {
 		return Argument{Name: strings.ToLower(s), Kind: KindToken, Token: s}
@@ -70,17 +70,17 @@ func TestParseSyntax(t *testing.T) {
 		}},
 		{"PREFIX prefix [PREFIX prefix ...]", []Argument{prefix}},
 	} {
-		got, err := ParseSyntax(c.syntax)
+		got, err := Parse(c.syntax)
 		if err != nil || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s:\n got %+v, %v\nwant %+v", c.syntax, got, err, c.want)
 		}
 	}
 }
 
-func TestParseSyntaxRefuses(t *testing.T) {
+func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	for _, syntax := range []string{"[", "]", "key [key", "<a | b", "a | | b", "[]", "<>", "a >", "a ...", "[...]", "[a ... b]", "<a ...>", "|", "a |"} {
-		if args, err := ParseSyntax(syntax); err == nil {
+		if args, err := Parse(syntax); err == nil {
 			t.Errorf("%q was taken as %+v", syntax, args)
 		}
 	}
