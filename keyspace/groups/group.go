@@ -18,6 +18,7 @@ type Group struct {
 	read      int64 // entries, or Unknown
 	consumers btree.Map[string, *Consumer]
 	pending   *btree.BTreeG[*Pending] // by id
+	oldest    *btree.BTreeG[*Pending] // by time, then id
 	memory    int64
 }
 
@@ -31,25 +32,29 @@ type Consumer struct {
 // Pending is an entry that was delivered and is not acknowledged.
 type Pending struct {
 	ID       streamid.ID
-	Time     int64 // ms; the last delivery
+	Time     int64 // ms; the last delivery, by which the group sorts
 	Count    int64 // deliveries
 	consumer *Consumer
 }
 
-// Estimates of memory in bytes. A pending entry has a struct and a place in two trees.
+// Estimates of memory in bytes. A pending entry has a struct and a place in three trees.
 const (
 	groupMemory    = 512
 	consumerMemory = 256 // besides the name
-	pendingMemory  = 88
+	pendingMemory  = 108
 )
 
-func newTree() *btree.BTreeG[*Pending] {
-	return btree.NewBTreeGOptions(func(a, b *Pending) bool { return a.ID.Less(b.ID) }, btree.Options{NoLocks: true})
+func newTree(less func(a, b *Pending) bool) *btree.BTreeG[*Pending] {
+	return btree.NewBTreeGOptions(less, btree.Options{NoLocks: true})
 }
+
+func byID(a, b *Pending) bool { return a.ID.Less(b.ID) }
+
+func byTime(a, b *Pending) bool { return a.Time < b.Time || a.Time == b.Time && a.ID.Less(b.ID) }
 
 // New returns a group without consumers.
 func New(last streamid.ID, read int64) *Group {
-	return &Group{last: last, read: read, pending: newTree(), memory: groupMemory}
+	return &Group{last: last, read: read, pending: newTree(byID), oldest: newTree(byTime), memory: groupMemory}
 }
 
 // Memory estimates the memory of the group in bytes, without its items.
@@ -84,6 +89,12 @@ func (g *Group) End() *Pending {
 
 // From yields the pending entries from an id on. The group must not change meanwhile.
 func (g *Group) From(id streamid.ID) iter.Seq[*Pending] { return from(g.pending, id) }
+
+// Oldest yields the pending entries by the time of their last delivery, then by id, from a time in ms and an
+// id on. The group must not change meanwhile.
+func (g *Group) Oldest(time int64, id streamid.ID) iter.Seq[*Pending] {
+	return func(yield func(*Pending) bool) { g.oldest.Ascend(&Pending{ID: id, Time: time}, yield) }
+}
 
 // Consumer returns the consumer of a name, nil if there is none.
 func (g *Group) Consumer(name string) *Consumer {
@@ -124,7 +135,7 @@ func from(t *btree.BTreeG[*Pending], id streamid.ID) iter.Seq[*Pending] {
 func (g *Group) consumer(name string) *Consumer {
 	c := g.Consumer(name)
 	if c == nil {
-		c = &Consumer{name: strings.Clone(name), pending: newTree()}
+		c = &Consumer{name: strings.Clone(name), pending: newTree(byID)}
 		g.consumers.Set(c.name, c)
 		g.memory += consumerMemory + int64(len(name))
 	}
@@ -151,8 +162,12 @@ func (g *Group) put(id streamid.ID, to *Consumer, time, count int64) *Pending {
 		e.consumer.pending.Delete(e)
 		e.consumer = to
 		to.pending.Set(e)
+		fallthrough
+	default:
+		g.oldest.Delete(e)
 	}
 	e.Time, e.Count = time, count
+	g.oldest.Set(e)
 	return e
 }
 
@@ -160,6 +175,7 @@ func (g *Group) put(id streamid.ID, to *Consumer, time, count int64) *Pending {
 func (g *Group) drop(id streamid.ID) {
 	if e, ok := g.pending.Delete(&Pending{ID: id}); ok {
 		e.consumer.pending.Delete(e)
+		g.oldest.Delete(e)
 		g.memory -= pendingMemory
 	}
 }

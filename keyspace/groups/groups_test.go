@@ -1,8 +1,10 @@
 package groups
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -51,6 +53,10 @@ func describe(g *Group) string {
 	for e := range g.From(streamid.ID{}) {
 		fmt.Fprintf(&b, "%v %q %d %d\n", e.ID, e.Consumer(), e.Time, e.Count)
 	}
+	b.WriteString("by time:")
+	for e := range g.Oldest(math.MinInt64, streamid.ID{}) {
+		fmt.Fprintf(&b, " %v", e.ID)
+	}
 	return b.String()
 }
 
@@ -71,6 +77,11 @@ func (m *model) describe() string {
 	for _, id := range ids {
 		e := m.pending[id]
 		fmt.Fprintf(&b, "%v %q %d %d\n", id, e.consumer, e.time, e.count)
+	}
+	slices.SortStableFunc(ids, func(a, b streamid.ID) int { return cmp.Compare(m.pending[a].time, m.pending[b].time) })
+	b.WriteString("by time:")
+	for _, id := range ids {
+		fmt.Fprintf(&b, " %v", id)
 	}
 	return b.String()
 }
