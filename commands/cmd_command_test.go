@@ -51,6 +51,7 @@ func TestCommandDocsOnRedis(t *testing.T) {
 		"select":                  true, // ours takes names of containers
 		"set":                     true, // ours has conditions of Redis 8.4
 	}
+	newer := map[string]string{"xreadgroup": "CLAIM"} // arguments of Redis 8.4
 	for _, r := range engine.AllRows {
 		theirs := conn.do(t, "COMMAND", "DOCS", r.FullName)
 		if len(theirs.Elems) == 0 {
@@ -66,6 +67,9 @@ func TestCommandDocsOnRedis(t *testing.T) {
 			continue
 		}
 		got, want := argumentsOf(ours), argumentsOf(theirs.Elems[1])
+		if token := newer[r.FullName]; token != "" {
+			got = slices.DeleteFunc(got, func(a syntax.Argument) bool { return a.Token == token })
+		}
 		if writeSyntax(got, " ") != writeSyntax(want, " ") {
 			t.Errorf("%s: arguments %s, Redis: %s", r.FullName, writeSyntax(got, " "), writeSyntax(want, " "))
 		}

@@ -155,8 +155,9 @@ func (a *advance) run(to int64) error {
 func (a *advance) doDue(to int64) (now int64) {
 	now = a.x.Engine.Clock.Now()
 	a.ks.DoDue(max(to, now+1), a.settle)
-	a.x.Engine.Waiters.EndUntil(now)
-	a.settle()
+	for a.settle(); a.x.Engine.Waiters.EndUntil(now); {
+		a.settle()
+	}
 	return now
 }
 

@@ -17,7 +17,9 @@ import (
 //  2. [Engine.OnLogged] says that a log has new entries. A goroutine, which exists only while there are such
 //     logs, wakes all readers of the log, and the first in the line of each group.
 //  3. A command that is woken runs again. If there is still nothing it goes on waiting, in its old place.
-//  4. The wait ends with a reply, after its time, by CLIENT UNBLOCK, or with the connection. The next in the
+//  4. With CLAIM it also runs again when the first entry that is pending has been so for long enough. It
+//     knows that moment from its last run, or from who has made an entry pending since.
+//  5. The wait ends with a reply, after its time, by CLIENT UNBLOCK, or with the connection. The next in the
 //     lines of groups is woken if the log may hold something for it.
 //
 // So a burial pays nothing if no client waits, and else for noting a name. A clock that clients move waits
@@ -27,6 +29,7 @@ type waiters struct {
 	steps   steps
 
 	mu       sync.Mutex // protects what follows, and the waits
+	turn     uint64     // of the last wait
 	lines    map[LineKey]*line
 	groups   map[string]map[LineKey]*line // the lines of groups by container
 	sessions map[int64]*wait
@@ -46,6 +49,7 @@ type LineKey struct {
 // line is a line of clients that wait, in the order in which they came.
 type line struct {
 	first, last *place
+	blind       int // clients that would claim, and know of nothing that is pending
 }
 
 // place is the place of a client in a line.
@@ -65,10 +69,15 @@ type wait struct {
 	woken   bool          // wake is closed
 	stirred bool          // it was woken, and has neither its reply nor waits again
 	until   int64         // ms, by a clock that clients move; 0: no limit
-	runs    int           // how often the command has run since it began to wait
-	over    waitEnd       // why it ends, if not by a reply
-	timer   *time.Timer   // nil: no limit
-	deposed atomic.Bool   // the node does not lead any more: see deposeAll
+	minIdle int64         // ms, of CLAIM; negative: it claims nothing
+	claim   int64         // ms; the moment from which there is something to claim; 0: nothing is pending
+	turn    uint64        // of waits that end at one moment, the order
+	ripe    *time.Timer   // runs the command again at claim; nil: no such moment, or clients move the clock
+	engine  *Engine
+	runs    int         // how often the command has run since it began to wait
+	over    waitEnd     // why it ends, if not by a reply
+	timer   *time.Timer // nil: no limit
+	deposed atomic.Bool // the node does not lead any more: see deposeAll
 }
 
 // waitEnd is why a command ends that waits.
@@ -90,23 +99,32 @@ const (
 	PlaceSize = 200
 )
 
-// Block ends the run of a command that has nothing to return: it waits in lines for a time in ms, 0 for ever.
-// after is what its ids stand for when it runs again. The lines keep nothing of the arguments.
-func (x *Context) Block(ms int64, after []streamid.ID, lines func() []LineKey) Reply {
+// Wait says for what a command waits that has nothing to return.
+type Wait struct {
+	Time    int64            // ms; 0 for ever
+	After   []streamid.ID    // what its ids stand for when it runs again
+	MinIdle int64            // ms, of CLAIM; negative without
+	Oldest  int64            // ms; when what is pending longest was delivered; math.MaxInt64: nothing is
+	Lines   func() []LineKey // they keep nothing of the arguments
+}
+
+// Block ends the run of a command that has nothing to return: it waits.
+func (x *Context) Block(of Wait) Reply {
 	s, ws := x.Session, &x.Engine.Waiters
 	if s.Wait == nil {
-		w := newWait(s, lines(), after)
+		w := newWait(s, of.Lines(), of.After)
+		w.minIdle = of.MinIdle
 		if !s.Memory.Reserve(w.memory) {
 			return Fail(ErrClientMemory)
 		}
-		ws.join(w, ms, x.Engine.Clock)
+		ws.join(w, of.Time, x.Engine)
 		s.Wait = w
 		s.Update(func() { s.blocked = true })
 		x.Outside = func() (Reply, bool) { return Reply{}, true } // look again
 		return Reply{}
 	}
 	x.resume = s.Wait.wake
-	ws.calm(s.Wait)
+	ws.calm(s.Wait, of.Oldest)
 	return Reply{}
 }
 
@@ -165,7 +183,7 @@ func (e *Engine) OnLogged(container string) {
 
 // join puts a client in its lines, for a time in ms; 0: for ever. That is over by the clock that clients
 // move, if there is one, or by the time that they wait for, whichever is first.
-func (ws *waiters) join(w *wait, ms int64, by *clock.Manual) {
+func (ws *waiters) join(w *wait, ms int64, e *Engine) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if ws.sessions == nil {
@@ -173,18 +191,26 @@ func (ws *waiters) join(w *wait, ms int64, by *clock.Manual) {
 		ws.groups = map[string]map[LineKey]*line{}
 	}
 	ws.sessions[w.session.ID] = w
+	ws.turn++
+	w.turn = ws.turn
 	ws.Waiting.Add(1)
+	w.engine = e
 	for i := range w.places {
 		ws.appendLocked(&w.places[i])
 	}
 	if ms > 0 {
-		if by != nil {
-			w.until = by.Now() + min(ms, clock.End)
+		if e.Clock != nil {
+			w.until = e.Clock.Now() + min(ms, clock.End)
 			ws.steps.noteLocked(w.until)
 		}
-		const longest = math.MaxInt64 / int64(time.Millisecond)
-		w.timer = time.AfterFunc(time.Duration(min(ms, longest))*time.Millisecond, func() { ws.end(w, WaitTimeout) })
+		w.timer = afterMs(ms, func() { ws.end(w, WaitTimeout) })
 	}
+}
+
+// afterMs calls f after a time in ms.
+func afterMs(ms int64, f func()) *time.Timer {
+	const longest = math.MaxInt64 / int64(time.Millisecond)
+	return time.AfterFunc(time.Duration(min(ms, longest))*time.Millisecond, f)
 }
 
 // appendLocked puts a client at the end of a line.
@@ -208,11 +234,20 @@ func (ws *waiters) appendLocked(p *place) {
 		l.first = p
 	}
 	l.last = p
+	if p.wait.isBlind() {
+		l.blind++
+	}
 }
+
+// isBlind reports whether the client would claim entries, and knows of none that is pending.
+func (w *wait) isBlind() bool { return w.minIdle >= 0 && w.claim == 0 }
 
 // removeLocked takes a client out of a line.
 func (ws *waiters) removeLocked(p *place) {
 	l := ws.lines[p.key]
+	if p.wait.isBlind() {
+		l.blind--
+	}
 	if p.prev != nil {
 		p.prev.next = p.next
 	} else {
@@ -239,6 +274,7 @@ func (ws *waiters) again(w *wait) waitEnd {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	w.runs++
+	ws.setClaimLocked(w, 0)              // it looks
 	if w.woken && w.over == waitGoesOn { // else leave hands a signal on that came at the same time
 		w.wake, w.woken = make(chan struct{}), false
 	}
@@ -253,6 +289,7 @@ func (ws *waiters) leave(w *wait, served bool) {
 	if w.timer != nil {
 		w.timer.Stop()
 	}
+	ws.setClaimLocked(w, 0)
 	defer ws.calmLocked(w) // after it has woken others
 	delete(ws.sessions, w.session.ID)
 	ws.Waiting.Add(-1)
@@ -264,6 +301,75 @@ func (ws *waiters) leave(w *wait, served bool) {
 		if p.key.Grouped && first && next != nil && (w.woken || served) {
 			ws.wakeLocked(next.wait)
 		}
+	}
+}
+
+// setClaimLocked sets the moment in ms from which there is something for a client to claim; 0: nothing is
+// pending.
+func (ws *waiters) setClaimLocked(w *wait, at int64) {
+	if w.claim == at {
+		return
+	}
+	was := w.isBlind()
+	if w.ripe != nil {
+		w.ripe.Stop()
+		w.ripe = nil
+	}
+	switch w.claim = at; {
+	case at == 0:
+	case w.engine.Clock != nil:
+		ws.steps.noteLocked(at)
+	default:
+		w.ripe = afterMs(max(at-w.engine.Now(), 0), func() { ws.ripen(w) })
+	}
+	if is := w.isBlind(); is != was {
+		for i := range w.places {
+			if l := ws.lines[w.places[i].key]; is {
+				l.blind++
+			} else {
+				l.blind--
+			}
+		}
+	}
+}
+
+// ripen runs the command of a wait again: there may be something to claim.
+func (ws *waiters) ripen(w *wait) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if w.claim != 0 {
+		ws.ripenLocked(w)
+	}
+}
+
+func (ws *waiters) ripenLocked(w *wait) {
+	ws.setClaimLocked(w, 0)
+	ws.wakeLocked(w)
+}
+
+// NotePending tells those who would claim entries of a group that some are pending since a time in ms. older
+// says that others may be pending that came later: else who knows of one need not hear of these.
+func (ws *waiters) NotePending(group LineKey, since int64, older bool) {
+	if ws.Waiting.Load() == 0 {
+		return
+	}
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	l := ws.lines[group]
+	if l == nil || l.blind == 0 && !older {
+		return
+	}
+	for p := l.first; p != nil; p = p.next {
+		if p.wait.minIdle >= 0 {
+			ws.knowLocked(p.wait, since)
+		}
+	}
+}
+
+// knowLocked notes that something is pending since a time in ms which a client would claim.
+func (ws *waiters) knowLocked(w *wait, since int64) {
+	if at := since + min(w.minIdle, clock.End); w.claim == 0 || at < w.claim {
+		ws.setClaimLocked(w, at)
 	}
 }
 

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"cmp"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,16 +15,16 @@ import (
 // woken. The mutex of the waiters protects what is not atomic.
 type steps struct {
 	one     sync.Mutex                    // held while the clock moves
-	first   int64                         // ms; no wait ends before by the clock; 0: not known, or none ends
+	first   int64                         // ms; no wait waits for an earlier moment of the clock; 0: for none
 	stirred int                           // waits that were woken, and have neither their replies nor wait again
 	over    atomic.Pointer[chan struct{}] // closed when the clock stands again; nil while it does
 	quiet   atomic.Pointer[chan struct{}] // has room for one; who waits for the stirred looks again
 }
 
-// noteLocked notes that a wait ends at a moment in ms.
-func (s *steps) noteLocked(until int64) {
-	if s.first == 0 || until < s.first {
-		s.first = until
+// noteLocked notes that a wait waits for a moment in ms.
+func (s *steps) noteLocked(at int64) {
+	if s.first == 0 || at < s.first {
+		s.first = at
 	}
 }
 
@@ -69,8 +71,8 @@ func (x *Context) HeldByClock() bool {
 	return true
 }
 
-// NextEnd returns the next moment in ms at which a wait ends by the clock, [expiry.NeverDue] if none does. It
-// may be early.
+// NextEnd returns the next moment in ms at which a wait ends by the clock, or has something to claim;
+// [expiry.NeverDue] if there is none. It may be early.
 func (ws *waiters) NextEnd() int64 {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -80,23 +82,51 @@ func (ws *waiters) NextEnd() int64 {
 	return ws.steps.first
 }
 
-// EndUntil ends the waits that are over at a moment in ms.
-func (ws *waiters) EndUntil(now int64) {
+// EndUntil does what comes next of what waits wait for up to a moment in ms: one ends, or looks for something
+// to claim. It reports false if there is nothing. One at a time, so that it is certain who claims.
+func (ws *waiters) EndUntil(now int64) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if ws.steps.first == 0 || ws.steps.first > now {
-		return
+		return false
 	}
-	ws.steps.first = 0
+	w := ws.firstLocked()
+	switch {
+	case w == nil:
+		ws.steps.first = 0
+		return false
+	case w.moment() > now:
+		ws.steps.first = w.moment()
+		return false
+	case w.until == w.moment():
+		ws.endLocked(w, WaitTimeout)
+	default:
+		ws.ripenLocked(w)
+	}
+	return true
+}
+
+// firstLocked returns the wait whose moment comes first, nil if no wait has one.
+func (ws *waiters) firstLocked() (first *wait) {
 	for _, w := range ws.sessions {
-		switch {
-		case w.until == 0:
-		case w.until <= now:
-			ws.endLocked(w, WaitTimeout)
-		default:
-			ws.steps.noteLocked(w.until)
+		at := w.moment()
+		if at != 0 && (first == nil || cmp.Or(cmp.Compare(at, first.moment()), cmp.Compare(w.turn, first.turn)) < 0) {
+			first = w
 		}
 	}
+	return first
+}
+
+// moment returns the moment in ms of the clock for which a wait waits: its end, or that from which there is
+// something to claim. 0: none.
+func (w *wait) moment() int64 {
+	switch {
+	case w.over != waitGoesOn:
+		return 0
+	case w.claim == 0 || w.until != 0 && w.until <= w.claim:
+		return w.until
+	}
+	return w.claim
 }
 
 // Settle wakes those who wait for logs with new entries, and waits until all who were woken have their
@@ -133,10 +163,14 @@ func (ws *waiters) settled() bool {
 	return !running && ws.steps.stirred == 0
 }
 
-// calm notes that the command of a wait has run and waits again, unless it was woken meanwhile.
-func (ws *waiters) calm(w *wait) {
+// calm notes that the command of a wait has run and waits again, unless it was woken meanwhile. oldest is when
+// what is pending longest was delivered, in ms; math.MaxInt64: nothing is.
+func (ws *waiters) calm(w *wait, oldest int64) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
+	if oldest != math.MaxInt64 {
+		ws.knowLocked(w, oldest)
+	}
 	if !w.woken {
 		ws.calmLocked(w)
 	}

@@ -24,7 +24,8 @@ func (ws *waiting) add(group string, ms int64, containers ...string) *wait {
 		lines = append(lines, LineKey{Container: c, Group: group, Grouped: group != ""})
 	}
 	w := newWait(&Session{ID: ws.last}, lines, nil)
-	ws.join(w, ms, nil)
+	w.minIdle = -1
+	ws.join(w, ms, new(Engine))
 	return w
 }
 

@@ -108,6 +108,7 @@ func runXClaim(x *engine.Context) engine.Reply {
 				}
 			}
 		})
+		x.Engine.Waiters.NotePending(groupLine(container, args[2]), o.Time, o.Force || o.Time < tx.Now())
 		ids = ids[len(piece):]
 		return len(ids) > 0 && !claimed.full
 	})

@@ -1,6 +1,8 @@
 package streams
 
 import (
+	"math"
+
 	"mayfly/commands/engine"
 	"mayfly/commands/items"
 	"mayfly/keyspace"
@@ -12,9 +14,9 @@ import (
 // readGroupCommand is XREADGROUP.
 var readGroupCommand = engine.Command{
 	Name: "xreadgroup", Since: "5.0.0",
-	Syntax:  "GROUP group consumer [COUNT count] [BLOCK milliseconds] [NOACK] STREAMS key [key ...] id [id ...]",
+	Syntax:  "GROUP group consumer [COUNT count] [BLOCK milliseconds] [CLAIM min-idle-time] [NOACK] STREAMS key [key ...] id [id ...]",
 	Summary: "Return new entries from a stream using a consumer group, or access the history of the pending entries for a given consumer. Can block.",
-	Differs: "More than 100 entries go in portions, and other consumers may take entries in between",
+	Differs: "`CLAIM` is that of Redis 8.4, but entries that are gone from the log use up no `COUNT`, and ids other than `>` do not end it for other streams. More than 100 entries go in portions, and other consumers may take entries in between",
 	Flags:   engine.Write | engine.Blocking, KeysAfter: engine.Keyword{Word: "STREAMS", From: 4}, Access: "RO access", Scope: engine.ScopeSweep, Reads: readsMany, Parse: parseXReadGroup,
 }
 
@@ -58,20 +60,22 @@ func parseXReadGroup(in *engine.Input) (engine.Run, error) {
 			o.count = BlockedCount
 		}
 		var served []engine.Reply
+		oldest := nothingPending
 		for i := range sources {
 			if waited && served != nil {
 				break // as in Redis, one stream ends the wait
 			}
-			entries, err := readGroup(x, &o, &sources[i])
+			entries, pending, err := readGroup(x, &o, &sources[i])
 			if err != nil && served == nil {
 				return engine.Fail(err)
 			}
+			oldest = min(oldest, pending)
 			if entries != nil {
 				served = append(served, engine.Bulk(sources[i].key), engine.Array(entries...))
 			}
 		}
 		if served == nil {
-			return blockOnStreams(x, &o, nil)
+			return blockOnStreams(x, &o, nil, oldest)
 		}
 		return StreamsReply(x, served)
 	}, nil
@@ -119,19 +123,97 @@ func groupSources(x *engine.Context, o *readOptions, waited bool) (list []groupS
 	return list, nil
 }
 
-// readGroup reads a stream for a group. It returns nil if there is nothing to deliver.
-func readGroup(x *engine.Context, o *readOptions, s *groupSource) (entries []engine.Reply, err error) {
+// readGroup reads a stream for a group. It returns nil if there is nothing to deliver. With CLAIM, oldest is
+// then when what is pending longest was delivered, in ms.
+func readGroup(x *engine.Context, o *readOptions, s *groupSource) (entries []engine.Reply, oldest int64, err error) {
 	list := newEntryList(x)
 	defer list.release()
 	if !s.fresh {
 		readHistory(x, o, s, list)
-		return list.reply()
+		entries, err = list.reply()
+		return entries, nothingPending, err
 	}
-	deliver(x, o, s, list)
+	oldest = nothingPending
+	if o.claim >= 0 {
+		oldest = claimIdle(x, o, s, list)
+	}
+	if !o.filled(list) {
+		deliver(x, o, s, list)
+	}
 	if entries, err = list.reply(); len(entries) == 0 {
 		entries = nil
 	}
-	return entries, err
+	return entries, oldest, err
+}
+
+// nothingPending stands for the time of what is pending longest.
+const nothingPending int64 = math.MaxInt64
+
+// filled reports whether a reply takes no more entries of a stream.
+func (o *readOptions) filled(list *entryList) bool {
+	return list.full || o.count > 0 && int64(len(list.entries)) >= o.count
+}
+
+// claimIdle claims what is pending for long enough, a piece at a time: what waits longest comes first. It
+// returns when the next was delivered, in ms. What the log no longer has stays pending, and does not count.
+func claimIdle(x *engine.Context, o *readOptions, s *groupSource, list *entryList) (next int64) {
+	next = nothingPending
+	var until int64
+	begun, from := false, groups.Pending{Time: math.MinInt64}
+	claimed := map[streamid.ID]bool{} // they sort anew, and CLAIM 0 meets them again
+	x.InPieces(items.BeginLog, func(tx *keyspace.Tx) (more bool) {
+		c, g := lookGroup(tx, s.container, o.group)
+		if g == nil {
+			return false
+		}
+		if !begun {
+			until, begun = tx.Now()-o.claim, true // later deliveries are for the next call
+		}
+		var piece []groups.Pending
+		for e := range g.Oldest(from.Time, from.ID) {
+			if more = len(piece) == lookupPiece; more {
+				break
+			}
+			piece = append(piece, *e)
+		}
+		tx.ChangeGroup(c, o.group, func(b *groups.Changes) {
+			how := groups.Claim{Consumer: o.consumer, Now: tx.Now(), MinIdle: o.claim, Time: tx.Now(), Count: -1}
+			for i := range piece {
+				e := &piece[i]
+				if from = *e; claimed[e.ID] {
+					continue
+				}
+				entry, there := tx.Deaths(c).Entry(e.ID)
+				switch {
+				case !there:
+					continue
+				case e.Time > until:
+					next, more = e.Time, false
+					return
+				case o.filled(list) || !list.admits(len(entry.Body)):
+					more = false
+					return
+				}
+				b.Claim(e.ID, &how)
+				if o.claim == 0 {
+					claimed[e.ID] = true
+				}
+				list.entries = append(list.entries, deliveredReply(&entry, tx.Now()-e.Time, e.Count))
+			}
+		})
+		if more {
+			from.ID, more = from.ID.Next()
+		}
+		return more
+	})
+	return next
+}
+
+// deliveredReply is EntryReply with how long ago in ms, and how often, the entry was delivered before.
+func deliveredReply(e *deaths.Entry, idle, count int64) engine.Reply {
+	r := EntryReply(e)
+	r.Elems = append(r.Elems, engine.Integer(idle), engine.Integer(count))
+	return r
 }
 
 // deliver delivers what is new, a piece at a time. Other consumers may take entries between two pieces.
@@ -159,15 +241,27 @@ func deliver(x *engine.Context, o *readOptions, s *groupSource, list *entryList)
 			if !list.admits(len(e.Body)) {
 				return false
 			}
-			list.entries, ids = append(list.entries, EntryReply(&e)), append(ids, e.ID)
+			reply := EntryReply(&e)
+			if o.claim >= 0 {
+				reply = deliveredReply(&e, 0, 0)
+			}
+			list.entries, ids = append(list.entries, reply), append(ids, e.ID)
 			return len(ids) < most
 		})
 		if len(ids) == 0 {
 			return false
 		}
 		tx.ChangeGroup(c, o.group, func(b *groups.Changes) { b.Deliver(&state, ids, o.consumer, tx.Now(), o.noAck) })
-		return len(ids) == GroupPiece && (o.count == 0 || int64(len(list.entries)) < o.count) && !list.full
+		if !o.noAck {
+			x.Engine.Waiters.NotePending(groupLine(s.container, o.group), tx.Now(), false)
+		}
+		return len(ids) == GroupPiece && !o.filled(list)
 	})
+}
+
+// groupLine names the line of those who wait for a group.
+func groupLine(container, group string) engine.LineKey {
+	return engine.LineKey{Container: container, Group: group, Grouped: true}
 }
 
 // readHistory returns the entries that are pending for the consumer, and counts one more delivery of each. Of

@@ -38,6 +38,9 @@ const (
 	errUnbalanced    = engine.Error("ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be specified.")
 	errReadGroup     = engine.Error("ERR The GROUP option is only supported by XREADGROUP. You called XREAD instead.")
 	errReadNoAck     = engine.Error("ERR The NOACK option is only supported by XREADGROUP. You called XREAD instead.")
+	errReadClaim     = engine.Error("ERR The CLAIM option is only supported by XREADGROUP. You called XREAD instead.")
+	errClaimInteger  = engine.Error("ERR min-idle-time is not an integer or out of range")
+	errClaimNegative = engine.Error("ERR min-idle-time must be a positive integer")
 	errMissingGroup  = engine.Error("ERR Missing GROUP option for XREADGROUP")
 	errReadNew       = engine.Error("ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option.")
 )
@@ -150,16 +153,25 @@ type readOptions struct {
 	noAck           bool
 	count           int64 // entries of a stream at most; 0: all
 	block           int64 // ms to wait, 0 for ever; -1: do not wait
+	claim           int64 // ms; claim what was delivered no later than that ago; -1: claim nothing
 	keys, ids       []string
 }
 
 // parseXRead reads the arguments of XREAD, and of XREADGROUP if group is set.
 func parseXRead(args []string, group bool) (o readOptions, err error) {
-	o.block = -1
+	o.block, o.claim = -1, -1
 	grouped := false
 	for i := 1; i < len(args); i++ {
 		more := len(args) - i - 1
 		switch word := args[i]; {
+		case redisfmt.EqualFold(word, "CLAIM") && more > 0:
+			if !group {
+				return o, errReadClaim
+			}
+			i++
+			if o.claim, err = parseIdle(args[i]); err != nil {
+				return o, err
+			}
 		case redisfmt.EqualFold(word, "BLOCK") && more > 0:
 			i++
 			if o.block, err = items.ParseTimeout(args[i]); err != nil {
@@ -200,13 +212,27 @@ func parseXRead(args []string, group bool) (o readOptions, err error) {
 	return o, engine.ErrSyntax
 }
 
+// parseIdle reads the min-idle-time of CLAIM.
+func parseIdle(text string) (ms int64, err error) {
+	ms, ok := redisfmt.ParseInt(text)
+	switch {
+	case !ok:
+		return 0, errClaimInteger
+	case ms < 0:
+		return 0, errClaimNegative
+	}
+	return ms, nil
+}
+
 // blockOnStreams ends the run of XREAD or XREADGROUP that has nothing to return: it waits, if it may. after
-// is what the ids of XREAD stand for.
-func blockOnStreams(x *engine.Context, o *readOptions, after []streamid.ID) engine.Reply {
+// is what the ids of XREAD stand for, oldest when what CLAIM found pending longest was delivered, in ms.
+func blockOnStreams(x *engine.Context, o *readOptions, after []streamid.ID, oldest int64) engine.Reply {
 	if o.block < 0 || x.Queued {
 		return engine.NullArray
 	}
-	return x.Block(o.block, after, func() []engine.LineKey { return o.lines(after == nil) })
+	return x.Block(engine.Wait{
+		Time: o.block, After: after, MinIdle: o.claim, Oldest: oldest, Lines: func() []engine.LineKey { return o.lines(after == nil) },
+	})
 }
 
 // lines returns the lines in which a command waits: those of the streams' logs, or of its group at each.

@@ -42,7 +42,7 @@ func parseRead(in *engine.Input) (engine.Run, error) {
 			}
 		}
 		if served == nil {
-			return blockOnStreams(x, &o, after)
+			return blockOnStreams(x, &o, after, nothingPending)
 		}
 		return StreamsReply(x, served)
 	}, nil

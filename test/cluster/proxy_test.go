@@ -26,6 +26,7 @@ func TestClusterProxy(t *testing.T) {
 		t.Run(fmt.Sprint("RESP", proto), func(t *testing.T) { proxyCommands(t, leader, follower, proto) })
 	}
 	t.Run("blocks", func(t *testing.T) { proxyBlocks(t, leader, follower) })
+	t.Run("claims", func(t *testing.T) { proxyClaims(t, leader, follower) })
 	t.Run("scripts", func(t *testing.T) { proxyScripts(t, follower) })
 	t.Run("programs", func(t *testing.T) {
 		host, port, _ := strings.Cut(follower.ClientAddr, ":")
@@ -168,6 +169,38 @@ func proxyBlocks(t *testing.T, leader, follower *harness.Node) {
 		<-done
 		leader.Await("its end", func() bool { return !blocked() })
 		c = follower.Connect()
+	}
+}
+
+// proxyClaims: a worker that waits at a follower takes over what another one has had for too long.
+func proxyClaims(t *testing.T, leader, follower *harness.Node) {
+	const stream = "__keyevent@claimed__:expired"
+	ctx := t.Context()
+	direct, c := leader.Connect(), follower.Connect()
+	defer direct.Close()
+	defer c.Close()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(direct.Do(ctx, "CONTAINER.CREATE", "claimed", "TTL", "1", "LOG", "1000").Err())
+	must(direct.XGroupCreate(ctx, stream, "g", "0").Err())
+	must(direct.Do(ctx, "DOC.PUT", "claimed", "1", "{}").Err())
+	args := func(consumer string, claim time.Duration) *redis.XReadGroupArgs {
+		return &redis.XReadGroupArgs{Group: "g", Consumer: consumer, Streams: []string{stream, ">"}, Block: 30 * time.Second, Claim: claim}
+	}
+	read, err := direct.XReadGroup(ctx, args("crashes", 0)).Result()
+	must(err)
+	taken, err := c.XReadGroup(ctx, args("takes over", 20*time.Millisecond)).Result()
+	must(err)
+	m := taken[0].Messages[0]
+	if m.ID != read[0].Messages[0].ID || m.MillisElapsedFromDelivery < 20 || m.DeliveredCount != 1 {
+		t.Errorf("a worker at a follower takes over %+v", m)
+	}
+	if list, err := direct.XPendingExt(ctx, &redis.XPendingExtArgs{Stream: stream, Group: "g", Start: "-", End: "+", Count: 9}).Result(); err != nil || len(list) != 1 || list[0].Consumer != "takes over" {
+		t.Errorf("pending: %+v, %v", list, err)
 	}
 }
 

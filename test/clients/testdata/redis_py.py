@@ -162,8 +162,10 @@ assert r.xreadgroup("g", "w1", {stream: ">"}) == [[stream, [(entry, fields)]]]
 assert r.xpending(stream, "g")["pending"] == 1 and r.xpending_range(stream, "g", "-", "+", 9)[0]["consumer"] == "w1"
 assert r.xclaim(stream, "g", "w2", 0, [entry]) == [(entry, fields)]
 assert r.xautoclaim(stream, "g", "w3", 0)[1] == [(entry, fields)]
+claimed = r.execute_command("XREADGROUP", "GROUP", "g", "w4", "BLOCK", 30_000, "CLAIM", 20, "STREAMS", stream, ">")
+assert list(claimed[stream] if isinstance(claimed, dict) else claimed[0][1])[0][0] == entry
 assert r.xack(stream, "g", entry) == 1 and r.xinfo_groups(stream)[0]["pending"] == 0
-assert r.xinfo_stream(stream)["length"] == 1 and len(r.xinfo_consumers(stream, "g")) == 3
+assert r.xinfo_stream(stream)["length"] == 1 and len(r.xinfo_consumers(stream, "g")) == 4
 assert r.xdel(stream, entry) == 1 and r.xtrim(stream, maxlen=0) == 0 and r.xgroup_destroy(stream, "g") == 1
 
 print("passed")
