@@ -227,8 +227,6 @@ func (p *Purge) NextDue() int64 { return p.timers.first.Load() }
 // first with their pools, which may remove some of the dead before, and then samples each to its end. A pool
 // in which nothing can be removed now is due again at the moment later (ms).
 func (p *Purge) Due(later int64, first func(pools []Pool)) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	now := p.clock.Now()
 	var due []*Timer
 	var pools []Pool
@@ -238,7 +236,9 @@ func (p *Purge) Due(later int64, first func(pools []Pool)) {
 	if due == nil {
 		return
 	}
-	first(pools)
+	first(pools) // may take long
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.drainLocked(pools)
 	for _, t := range due {
 		p.timers.putOff(t, now, later)

@@ -404,3 +404,25 @@ func TestDrain(t *testing.T) {
 		t.Error("what is enough at once counts as drained")
 	}
 }
+
+// TestDueBetweenCycles: while someone takes long with the pools that are due, cycles run.
+func TestDueBetweenCycles(t *testing.T) {
+	t.Parallel()
+	c := clock.NewManual(1)
+	sampled := 0
+	pool := poolFunc(func(int) Sample {
+		sampled++
+		return Sample{}
+	})
+	p := NewPurge(1, c, func(int, int) []Pool { return []Pool{&pool} })
+	p.NewTimer(&pool).Set(1)
+	p.Due(2, func(pools []Pool) {
+		p.Slow()
+		if len(pools) != 1 || sampled != 1 {
+			t.Errorf("%d pools are due, %d samples in a cycle", len(pools), sampled)
+		}
+	})
+	if sampled != 2 || p.NextDue() != NeverDue {
+		t.Errorf("%d samples, the next is due at %d", sampled, p.NextDue())
+	}
+}

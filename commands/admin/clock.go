@@ -97,7 +97,12 @@ func moveClock(word string, target func(now int64) int64) engine.Run {
 // runAdvance moves the clock. One runs at a time, without a transaction.
 func runAdvance(x *engine.Context, target func(now int64) int64) engine.Reply {
 	e := x.Engine
-	e.Waiters.BeginSteps()
+	a := &advance{x: x, watch: x.WatchClient(), forRoom: clientPatience, forReplies: clientPatience}
+	for busy := e.Waiters.BeginSteps(); busy != nil; busy = e.Waiters.BeginSteps() {
+		if err := a.await(busy); err != nil {
+			return engine.Fail(err)
+		}
+	}
 	defer e.Waiters.EndSteps()
 	now := e.Clock.Now()
 	to := target(now)
@@ -107,11 +112,9 @@ func runAdvance(x *engine.Context, target func(now int64) int64) engine.Reply {
 	case to > clock.End:
 		return engine.Fail(engine.Errorf(errClockEnd, clock.FormatMoment(clock.End), clock.FormatMoment(now)))
 	}
-	ks := e.Keyspace()
-	if ks == nil {
+	if a.ks = e.Keyspace(); a.ks == nil {
 		return engine.Fail(engine.ErrLoadingData)
 	}
-	a := &advance{x: x, ks: ks, watch: x.WatchClient(), forRoom: clientPatience, forReplies: clientPatience}
 	if err := a.run(to); err != nil {
 		return engine.Fail(err)
 	}
@@ -135,50 +138,77 @@ type advance struct {
 
 // run moves the clock to a moment in ms. After an error it stands at the last moment for which all is done.
 func (a *advance) run(to int64) error {
-	e := a.x.Engine
-	if err := a.mayGoOn(); err != nil {
+	c := a.x.Engine.Clock
+	next := func() int64 { return min(max(a.ks.NextDue(), c.Now()+1), a.x.Engine.Waiters.NextEnd(), to) }
+	err := a.step(to, c.Now)
+	for err == nil && c.Now() < to {
+		err = a.step(to, next)
+	}
+	return err
+}
+
+// step moves the clock to the next moment in ms, on the way to the last, and does what is due then.
+func (a *advance) step(last int64, next func() int64) error {
+	if err := a.beginStep(); err != nil {
 		return err
 	}
-	for now := a.doDue(to); now < to; now = a.doDue(to) {
-		if err := a.mayGoOn(); err != nil {
-			return err
-		}
-		next := min(a.ks.NextDue(), e.Waiters.NextEnd())
-		e.Clock.Raise(min(max(next, now+1), to))
-	}
-	a.ks.PurgeAll()
-	a.settle()
+	defer a.x.Engine.Pause.EndStep()
+	a.x.Engine.Clock.Raise(next())
+	a.doDue(last)
 	return nil
 }
 
-// doDue does what is due now, on the way to a moment in ms, and returns now.
-func (a *advance) doDue(to int64) (now int64) {
-	now = a.x.Engine.Clock.Now()
+// doDue does what is due now, on the way to a moment in ms.
+func (a *advance) doDue(to int64) {
+	e := a.x.Engine
+	now := e.Clock.Now()
+	e.Broker.HoldHelper(true)
 	a.ks.DoDue(max(to, now+1), a.settle)
-	for a.settle(); a.x.Engine.Waiters.EndUntil(now); {
+	if now == to {
+		a.ks.PurgeAll()
+	}
+	for a.settle(); e.Waiters.EndUntil(now); {
 		a.settle()
 	}
-	return now
+	e.Broker.HoldHelper(false)
 }
 
-// mayGoOn waits for the end of a pause of clients. It returns why the clock must stop: its client has left,
-// the server stops, or the disk fails.
-func (a *advance) mayGoOn() error {
+// beginStep waits for the end of a pause of clients, and begins a step of the clock. It returns why the clock
+// must stop: its client has left, the server stops, or the disk fails.
+func (a *advance) beginStep() error {
 	const workOfStep = 1 << 10
-	for over := a.x.Engine.PausedUntil(a.x.Session, a.x.Input.Args); over != nil; over = a.x.Engine.PausedUntil(a.x.Session, a.x.Input.Args) {
-		select {
-		case <-over:
-		case <-time.After(a.x.Session.AbandonInterval):
-			if a.watch.Abandoned(1 << 20) {
-				return engine.ErrAbandoned
-			}
-		}
-	}
-	if a.watch.Abandoned(workOfStep) || a.x.Session.Disconnected.Load() {
-		a.x.Abandoned = true
+	if a.gone(workOfStep) {
 		return engine.ErrAbandoned
 	}
-	return a.x.Engine.DiskRefusal(false)
+	if err := a.x.Engine.DiskRefusal(false); err != nil {
+		return err
+	}
+	for over := a.x.Engine.Pause.BeginStep(); over != nil; over = a.x.Engine.Pause.BeginStep() {
+		if err := a.await(over); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// await waits for others, or for a while. It returns an error if the client has left.
+func (a *advance) await(others <-chan struct{}) error {
+	select {
+	case <-others:
+	case <-time.After(a.x.Session.AbandonInterval):
+		if a.gone(1 << 20) {
+			return engine.ErrAbandoned
+		}
+	}
+	return nil
+}
+
+// gone reports whether the client has left, or the server stops, after some work in bytes.
+func (a *advance) gone(work int) bool {
+	if a.x.Session.Disconnected.Load() {
+		a.x.Abandoned = true
+	}
+	return a.watch.Abandoned(work)
 }
 
 // settle waits until events are in the queues of their connections, and those who were woken have their
@@ -186,7 +216,7 @@ func (a *advance) mayGoOn() error {
 func (a *advance) settle() {
 	const lookEvery = 1 << 10 // events
 	b := &a.x.Engine.Broker
-	if n := b.Queue.Drain(); n-a.looked >= lookEvery {
+	if n := b.Drain(); n-a.looked >= lookEvery {
 		a.looked = n
 		a.awaitRoom(b)
 	}

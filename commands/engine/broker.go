@@ -32,6 +32,7 @@ type Broker struct {
 	// For the cost of matching: the number of subscribed patterns and their bytes.
 	patternCount, patternBytes atomic.Int64
 	stopping                   atomic.Bool // see Stop
+	held                       atomic.Bool // see HoldHelper
 
 	Remote *remote // the way to the other nodes of a cluster; nil: there is none
 

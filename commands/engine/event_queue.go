@@ -197,13 +197,26 @@ func (q *eventQueue) stopHelper() bool {
 	return !q.helping
 }
 
-// Drain waits until the events that were pushed so far are delivered, and returns their number.
-func (q *eventQueue) Drain() uint64 {
+// Drain delivers the events that were pushed so far, and returns their number.
+func (b *Broker) Drain() uint64 {
+	q := &b.Queue
 	q.Mu.Lock()
 	pushed := q.Pushed
 	q.Mu.Unlock()
-	q.WaitDelivered(pushed)
+	for !q.HasDelivered(pushed) {
+		if b.deliverAny() == 0 {
+			q.WaitDelivered(pushed) // another command seals the next one soon
+		}
+	}
 	return pushed
+}
+
+// HoldHelper has deaths start no helper, if held is true: the caller drains the queue, and waits for no other
+// goroutine that a busy machine runs late.
+func (b *Broker) HoldHelper(held bool) {
+	if b.held.Store(held); !held {
+		b.ensureHelper()
+	}
 }
 
 func (q *eventQueue) Len() int {

@@ -47,6 +47,24 @@ func TestEventBatchIsSealed(t *testing.T) {
 	}
 }
 
+// Who drains the queue while no helper starts delivers the events itself.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	var b Broker
+	b.held.Store(true)
+	other := new(eventBatch)
+	for _, ev := range []Event{{Channel: "a"}, {Channel: "b"}, {batch: other, Channel: "c"}} {
+		b.Queue.push(ev)
+	}
+	b.Queue.seal(other, 1)
+	if n := b.Drain(); n != 3 || !b.Queue.HasDelivered(3) || b.Queue.helping {
+		t.Errorf("%d events are drained, a helper runs: %t", n, b.Queue.helping)
+	}
+	b.Queue.push(Event{Channel: "d"})
+	b.HoldHelper(false)
+	b.Queue.WaitDelivered(4)
+}
+
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

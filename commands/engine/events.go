@@ -141,7 +141,9 @@ func (b *Broker) OnDeath(c *keyspace.Container, id string, written keyspace.LSN)
 	b.Queue.push(Event{
 		name: EventExpired.name, channels: wanted, container: c, id: strings.Clone(id), lsn: written, Bound: true,
 	})
-	b.ensureHelper()
+	if !b.held.Load() {
+		b.ensureHelper()
+	}
 	if b.Queue.Len() > LongQueue {
 		b.deliverAny()
 	}

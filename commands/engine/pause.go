@@ -16,8 +16,10 @@ type pause struct {
 	gate     atomic.Pointer[gate]      // what holds commands back; nil: nothing does
 	keepDead func(until int64)         // keeps dead items in memory until a time (ms), 0 for no longer
 	term     atomic.Pointer[pauseTerm] // nil without a pause
-	mu       sync.Mutex                // held while term and gate change; protects keepDead and busy
+	mu       sync.Mutex                // held while term and gate change; protects what follows, and keepDead
 	busy     bool                      // see setBusy
+	stepping bool                      // a clock that clients move does what is due
+	keepNext int64                     // ms; for keepDead, when it has done so; negative: nothing new
 }
 
 // gate is what holds commands back: a pause, a busy script or both.
@@ -85,15 +87,42 @@ func (p *pause) Finish(term *pauseTerm) {
 func (p *pause) replaceLocked(term *pauseTerm) {
 	switch {
 	case term != nil:
-		p.keepDead(term.end)
+		p.keepLocked(term.end)
 	case p.keepDead != nil:
-		p.keepDead(0)
+		p.keepLocked(0)
 	}
 	old := p.term.Swap(term)
 	p.setGateLocked()
 	if old != nil {
 		old.timer.Stop()
 		close(old.over)
+	}
+}
+
+func (p *pause) keepLocked(until int64) {
+	if p.keepNext = until; !p.stepping {
+		p.keepDead(until)
+	}
+}
+
+// BeginStep begins a step of a clock that clients move: until EndStep, a new pause keeps no dead. So those of
+// the step are removed at their moment. If clients are paused it returns a channel to wait for instead.
+func (p *pause) BeginStep() (over <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if term := p.term.Load(); term != nil {
+		return term.over
+	}
+	p.stepping, p.keepNext = true, -1
+	return nil
+}
+
+// EndStep ends what BeginStep has begun.
+func (p *pause) EndStep() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stepping = false; p.keepNext >= 0 {
+		p.keepDead(p.keepNext)
 	}
 }
 

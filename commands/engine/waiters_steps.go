@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"math"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 // steps is what the waits of clients have for a clock that clients move: it waits for those that it has
 // woken. The mutex of the waiters protects what is not atomic.
 type steps struct {
-	one     sync.Mutex                    // held while the clock moves
 	first   int64                         // ms; no wait waits for an earlier moment of the clock; 0: for none
 	stirred int                           // waits that were woken, and have neither their replies nor wait again
 	over    atomic.Pointer[chan struct{}] // closed when the clock stands again; nil while it does
@@ -39,13 +37,17 @@ func (s *steps) poke() {
 }
 
 // BeginSteps holds back commands with BLOCK that come while the clock moves, until EndSteps: who is served at
-// one step is back only when the clock stands. Those who wait for logs wake in Settle alone. It waits until
-// the clock stands.
-func (ws *waiters) BeginSteps() {
-	ws.steps.one.Lock()
+// one step is back only when the clock stands. Those who wait for logs wake in Settle alone. If the clock
+// moves already, BeginSteps returns a channel that is closed when it stands.
+func (ws *waiters) BeginSteps() (busy <-chan struct{}) {
 	over, quiet := make(chan struct{}), make(chan struct{}, 1)
-	ws.steps.over.Store(&over)
+	for !ws.steps.over.CompareAndSwap(nil, &over) {
+		if other := ws.steps.over.Load(); other != nil {
+			return *other
+		}
+	}
 	ws.steps.quiet.Store(&quiet)
+	return nil
 }
 
 // EndSteps lets the commands that were held back run, and the next clock move.
@@ -58,7 +60,6 @@ func (ws *waiters) EndSteps() {
 	}
 	ws.signalMu.Unlock()
 	close(*ws.steps.over.Swap(nil))
-	ws.steps.one.Unlock()
 }
 
 // HeldByClock reports whether a command that may wait runs again later, because the clock moves.
