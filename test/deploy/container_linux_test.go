@@ -53,11 +53,12 @@ func (b *builder) run(args ...string) string {
 	return harness.Run(b.t, b.env, "buildah", args...)
 }
 
-// serve runs the server of a container and returns a client of it and a function that stops it.
-func (b *builder) serve(container string, args ...string) (client *redis.Client, stop func()) {
+// serve runs the server of a container and returns a client of it and a function that stops it. options are
+// those of buildah run.
+func (b *builder) serve(options []string, container string, args ...string) (client *redis.Client, stop func()) {
 	b.t.Helper()
-	args = append([]string{"run", container, "--", "/usr/bin/mayfly", "--port", "auto"}, args...)
-	cmd := exec.Command("buildah", args...)
+	options = append(append([]string{"run"}, options...), container, "--", "/usr/bin/mayfly", "--port", "auto")
+	cmd := exec.Command("buildah", append(options, args...)...)
 	cmd.Env = append(os.Environ(), b.env...)
 	p, client := launch(b.t, cmd, func(log string) string {
 		m := regexp.MustCompile(`listens on \S*(:[0-9]+)`).FindStringSubmatch(log)
@@ -66,6 +67,7 @@ func (b *builder) serve(container string, args ...string) (client *redis.Client,
 		}
 		return "127.0.0.1" + m[1] // it listens on all addresses
 	})
+	harness.WaitFor(b.t, "the log line ready", func() bool { return strings.Contains(p.Log.String(), "ready") })
 	return client, func() {
 		b.t.Helper()
 		_ = client.Shutdown(context.Background()) // it closes the connection instead of a reply
@@ -104,7 +106,7 @@ func TestDeployContainer(t *testing.T) {
 	root := b.run("mount", container)
 	checkImageFiles(t, root)
 
-	client, stop := b.serve(container)
+	client, stop := b.serve(nil, container)
 	ctx := t.Context()
 	if err := client.Do(ctx, "DOC.PUT", "0", "tea", `{"green":true}`).Err(); err != nil {
 		t.Error(err)
@@ -126,7 +128,7 @@ func TestDeployContainer(t *testing.T) {
 	}
 	stop()
 
-	client, stop = b.serve(container, "--appendfsync", "always")
+	client, stop = b.serve(nil, container, "--appendfsync", "always")
 	if got, err := client.Do(ctx, "DOC.GET", "0", "tea").Text(); err != nil || got != `{"green":true}` {
 		t.Errorf("after a restart: %q, %v", got, err)
 	}
@@ -134,6 +136,40 @@ func TestDeployContainer(t *testing.T) {
 
 	if out := b.run("run", container, "--", "/usr/bin/mayfly", "check", "/data"); !strings.Contains(out, "sound") {
 		t.Errorf("check in the container says %s", out)
+	}
+	b.serveTests(container)
+}
+
+// serveTests runs the server of a container for tests of programs, twice: its data is in memory, a year passes
+// in no time, and nothing is left.
+func (b *builder) serveTests(container string) {
+	b.t.Helper()
+	ctx := b.t.Context()
+	for range 2 {
+		client, stop := b.serve([]string{"--mount", "type=tmpfs,destination=/tmp"}, container, "--ephemeral", "yes", "--clock", "manual")
+		if n, err := client.DBSize(ctx).Result(); n != 0 || err != nil {
+			b.t.Errorf("a server for tests begins with %d items, %v", n, err)
+		}
+		if dir := client.ConfigGet(ctx, "dir").Val()["dir"]; !strings.HasPrefix(dir, "/tmp/") {
+			b.t.Errorf("the data of a server for tests is in %s", dir)
+		}
+		if err := client.Do(ctx, "SET", "session", "x", "EX", 31536000).Err(); err != nil {
+			b.t.Error(err)
+		}
+		now, err := client.Do(ctx, "CLOCK", "NOW").Int64()
+		if err != nil {
+			b.t.Error(err)
+		}
+		if got, err := client.Do(ctx, "CLOCK", "ADVANCE", 31536000).Int64(); got != now+31536000_000 || err != nil {
+			b.t.Errorf("a year after %d it is %d, %v", now, got, err)
+		}
+		if err := client.Get(ctx, "session").Err(); err != redis.Nil {
+			b.t.Errorf("a year later: %v", err)
+		}
+		if err := client.Set(ctx, "left", "x", 0).Err(); err != nil {
+			b.t.Error(err)
+		}
+		stop()
 	}
 }
 
