@@ -71,7 +71,8 @@ type wait struct {
 	until   int64         // ms, by a clock that clients move; 0: no limit
 	minIdle int64         // ms, of CLAIM; negative: it claims nothing
 	claim   int64         // ms; the moment from which there is something to claim; 0: nothing is pending
-	turn    uint64        // of waits that end at one moment, the order
+	turn    uint64        // the order of waits with one moment
+	place   int           // among those that wait for a moment of the clock
 	ripe    *time.Timer   // runs the command again at claim; nil: no such moment, or clients move the clock
 	engine  *Engine
 	runs    int         // how often the command has run since it began to wait
@@ -200,8 +201,7 @@ func (ws *waiters) join(w *wait, ms int64, e *Engine) {
 	}
 	if ms > 0 {
 		if e.Clock != nil {
-			w.until = e.Clock.Now() + min(ms, clock.End)
-			ws.steps.noteLocked(w.until)
+			ws.steps.moments.set(w, e.Clock.Now()+min(ms, clock.End), 0)
 		}
 		w.timer = afterMs(ms, func() { ws.end(w, WaitTimeout) })
 	}
@@ -290,6 +290,7 @@ func (ws *waiters) leave(w *wait, served bool) {
 		w.timer.Stop()
 	}
 	ws.setClaimLocked(w, 0)
+	ws.steps.moments.set(w, 0, 0)
 	defer ws.calmLocked(w) // after it has woken others
 	delete(ws.sessions, w.session.ID)
 	ws.Waiting.Add(-1)
@@ -315,11 +316,9 @@ func (ws *waiters) setClaimLocked(w *wait, at int64) {
 		w.ripe.Stop()
 		w.ripe = nil
 	}
-	switch w.claim = at; {
-	case at == 0:
-	case w.engine.Clock != nil:
-		ws.steps.noteLocked(at)
-	default:
+	if w.engine.Clock != nil {
+		ws.steps.moments.set(w, w.until, at)
+	} else if w.claim = at; at != 0 {
 		w.ripe = afterMs(max(at-w.engine.Now(), 0), func() { ws.ripen(w) })
 	}
 	if is := w.isBlind(); is != was {
@@ -338,13 +337,9 @@ func (ws *waiters) ripen(w *wait) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if w.claim != 0 {
-		ws.ripenLocked(w)
+		ws.setClaimLocked(w, 0)
+		ws.wakeLocked(w)
 	}
-}
-
-func (ws *waiters) ripenLocked(w *wait) {
-	ws.setClaimLocked(w, 0)
-	ws.wakeLocked(w)
 }
 
 // NotePending tells those who would claim entries of a group that some are pending since a time in ms. older

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"container/heap"
 	"math"
 	"sync/atomic"
 	"time"
@@ -13,17 +14,10 @@ import (
 // steps is what the waits of clients have for a clock that clients move: it waits for those that it has
 // woken. The mutex of the waiters protects what is not atomic.
 type steps struct {
-	first   int64                         // ms; no wait waits for an earlier moment of the clock; 0: for none
+	moments moments                       // the waits that wait for a moment of the clock
 	stirred int                           // waits that were woken, and have neither their replies nor wait again
 	over    atomic.Pointer[chan struct{}] // closed when the clock stands again; nil while it does
 	quiet   atomic.Pointer[chan struct{}] // has room for one; who waits for the stirred looks again
-}
-
-// noteLocked notes that a wait waits for a moment in ms.
-func (s *steps) noteLocked(at int64) {
-	if s.first == 0 || at < s.first {
-		s.first = at
-	}
 }
 
 // poke makes who waits for the stirred look again.
@@ -73,14 +67,14 @@ func (x *Context) HeldByClock() bool {
 }
 
 // NextEnd returns the next moment in ms at which a wait ends by the clock, or has something to claim;
-// [expiry.NeverDue] if there is none. It may be early.
+// [expiry.NeverDue] if there is none.
 func (ws *waiters) NextEnd() int64 {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	if ws.steps.first == 0 {
+	if len(ws.steps.moments) == 0 {
 		return expiry.NeverDue
 	}
-	return ws.steps.first
+	return ws.steps.moments[0].moment()
 }
 
 // EndUntil does what comes next of what waits wait for up to a moment in ms: one ends, or looks for something
@@ -88,46 +82,68 @@ func (ws *waiters) NextEnd() int64 {
 func (ws *waiters) EndUntil(now int64) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	if ws.steps.first == 0 || ws.steps.first > now {
+	if len(ws.steps.moments) == 0 || ws.steps.moments[0].moment() > now {
 		return false
 	}
-	w := ws.firstLocked()
-	switch {
-	case w == nil:
-		ws.steps.first = 0
-		return false
-	case w.moment() > now:
-		ws.steps.first = w.moment()
-		return false
-	case w.until == w.moment():
-		ws.endLocked(w, WaitTimeout)
-	default:
-		ws.ripenLocked(w)
+	w := ws.steps.moments[0]
+	ends := w.until == w.moment()
+	if ws.setClaimLocked(w, 0); !ends {
+		ws.wakeLocked(w)
+		return true
 	}
+	ws.steps.moments.set(w, 0, 0)
+	ws.endLocked(w, WaitTimeout)
 	return true
 }
 
-// firstLocked returns the wait whose moment comes first, nil if no wait has one.
-func (ws *waiters) firstLocked() (first *wait) {
-	for _, w := range ws.sessions {
-		at := w.moment()
-		if at != 0 && (first == nil || cmp.Or(cmp.Compare(at, first.moment()), cmp.Compare(w.turn, first.turn)) < 0) {
-			first = w
-		}
-	}
-	return first
-}
+// moments is a heap of waits by the moment of the clock for which they wait.
+type moments []*wait
 
 // moment returns the moment in ms of the clock for which a wait waits: its end, or that from which there is
 // something to claim. 0: none.
 func (w *wait) moment() int64 {
-	switch {
-	case w.over != waitGoesOn:
-		return 0
-	case w.claim == 0 || w.until != 0 && w.until <= w.claim:
+	if w.claim == 0 || w.until != 0 && w.until <= w.claim {
 		return w.until
 	}
 	return w.claim
+}
+
+// set sets both moments of a wait in ms; 0 for none.
+func (m *moments) set(w *wait, until, claim int64) {
+	was := w.moment() != 0
+	w.until, w.claim = until, claim
+	switch is := w.moment() != 0; {
+	case is && was:
+		heap.Fix(m, w.place)
+	case is:
+		heap.Push(m, w)
+	case was:
+		heap.Remove(m, w.place)
+	}
+}
+
+func (m moments) Len() int { return len(m) }
+
+func (m moments) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(m[i].moment(), m[j].moment()), cmp.Compare(m[i].turn, m[j].turn)) < 0
+}
+
+func (m moments) Swap(i, j int) {
+	m[i], m[j] = m[j], m[i]
+	m[i].place, m[j].place = i, j
+}
+
+func (m *moments) Push(w any) {
+	w.(*wait).place = len(*m)
+	*m = append(*m, w.(*wait))
+}
+
+func (m *moments) Pop() any {
+	last := len(*m) - 1
+	w := (*m)[last]
+	(*m)[last] = nil
+	*m = (*m)[:last]
+	return w
 }
 
 // Settle wakes those who wait for logs with new entries, and waits until all who were woken have their

@@ -1,11 +1,15 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"mayfly/expiry"
+	"mayfly/expiry/clock"
 	"mayfly/test/drill"
 )
 
@@ -183,6 +187,46 @@ func TestManySignals(t *testing.T) {
 		}
 		if readers != 900 || groups != 9 {
 			t.Errorf("%d readers and %d of groups are woken, want 900 and 9", readers, groups)
+		}
+	})
+}
+
+// Waits end, and look for something to claim, in the order of their moments of a clock that clients move, and
+// those of one moment in the order in which they came.
+func TestMomentsOfWaits(t *testing.T) {
+	withWaiters(t, func(ws *waiting) {
+		const n, start = 500, 1_000_000
+		e := &Engine{Clock: clock.NewManual(start)}
+		random := drill.Rand(t)
+		group := LineKey{Container: "a", Group: "g", Grouped: true}
+		at := map[*wait]int64{} // what each waits for
+		var all []*wait
+		for i := range n {
+			w := newWait(&Session{ID: int64(i)}, []LineKey{group}, nil)
+			ms := 1 + random.Int64N(100)
+			if w.minIdle = -1; i%2 == 0 {
+				w.minIdle = random.Int64N(100)
+			}
+			ws.join(w, ms, e)
+			at[w] = start + ms
+			all = append(all, w)
+		}
+		ws.NotePending(group, start, false)
+		ws.NotePending(group, start+50, false) // they know of an older one
+		for _, w := range all {
+			if w.minIdle >= 0 {
+				at[w] = min(at[w], start+w.minIdle)
+			}
+		}
+		slices.SortStableFunc(all, func(a, b *wait) int { return cmp.Compare(at[a], at[b]) })
+		for i, w := range all {
+			if next := ws.NextEnd(); next != at[w] || ws.EndUntil(next-1) || !ws.EndUntil(next) || !isClosed(w.wake) {
+				t.Fatalf("wait %d: the next moment is %d, want %d", i, next, at[w])
+			}
+			ws.leave(w, false)
+		}
+		if ws.NextEnd() != expiry.NeverDue {
+			t.Error("something is left")
 		}
 	})
 }
