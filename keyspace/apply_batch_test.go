@@ -33,7 +33,7 @@ func someBatch() string {
 		container(record.Container{Number: 4, Name: "y", DB: 21, Etag: 0x10, Aside: &record.Aside{What: expiry.Dropped, Until: 1, Order: 0x50}})
 }
 
-func testReadBatch(t *testing.T) {
+func TestReadBatch(t *testing.T) {
 	t.Parallel()
 	var b followedBatch
 	for range 2 { // it is used again
@@ -64,7 +64,7 @@ func testReadBatch(t *testing.T) {
 	}
 }
 
-func testReadBatchRefuses(t *testing.T) {
+func TestReadBatchRefuses(t *testing.T) {
 	t.Parallel()
 	damaged := strings.Replace(set("3:a", document), `{"n":1}`, `{"n":2}`, 1)
 	for _, tt := range []struct{ text, want string }{
@@ -86,7 +86,7 @@ func testReadBatchRefuses(t *testing.T) {
 }
 
 // FuzzBatch: what can be read is made of commands, and each item has a key and a record that fit.
-func fuzzBatch(f *testing.F) {
+func FuzzBatch(f *testing.F) {
 	f.Add(someBatch())
 	f.Add(set("3:a", document) + set("4~0000019b76dacf1100000003:a", record.Item{Kind: record.Entry, Body: "{}", TS: 1, Version: 1}))
 	f.Add(set(record.PositionKey, record.Item{Kind: record.ReplicaKind, Body: "1", TS: 1, Version: 1}))
@@ -113,7 +113,7 @@ func fuzzBatch(f *testing.F) {
 	})
 }
 
-func testDigest(t *testing.T) {
+func TestDigest(t *testing.T) {
 	t.Parallel()
 	sum := func(texts ...[]string) [32]byte {
 		var d digest

@@ -25,7 +25,7 @@ func loadSettings(t *testing.T, args ...string) *config.Settings {
 }
 
 // A socket of the test stands for systemd's.
-func testSupervision(t *testing.T) {
+func TestSupervision(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")
 	systemd, err := net.ListenPacket("unixgram", path)
 	if err != nil {
@@ -78,7 +78,7 @@ func testSupervision(t *testing.T) {
 }
 
 // The log continues in a new file when the old one is moved away.
-func testLogFile(t *testing.T) {
+func TestLogFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mayfly.log")
 	out, err := OpenLog(loadSettings(t, "--logfile", path))
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func testFileLimit(t *testing.T) {
+func TestFileLimit(t *testing.T) {
 	var before syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 )
 
 // The heapKeeper releases memory once when a load has ended, and sets the collector by the live heap.
-func testHeapKeeper(t *testing.T) {
+func TestHeapKeeper(t *testing.T) {
 	t.Parallel()
 	const mb = 1 << 20
 	k := heapKeeper{percent: smallHeapGC}
@@ -60,7 +60,7 @@ func testHeapKeeper(t *testing.T) {
 }
 
 // Memory of clients that have left is released, though no collection has found it.
-func testHeapKeeperCountsClients(t *testing.T) {
+func TestHeapKeeperCountsClients(t *testing.T) {
 	t.Parallel()
 	const mb = 1 << 20
 	k := heapKeeper{percent: largeHeapGC, released: true, allocated: 2 << 30} // a release while they came
@@ -87,7 +87,7 @@ func testHeapKeeperCountsClients(t *testing.T) {
 }
 
 // The heapKeeper counts garbage of the keyspace, which the collector takes for live.
-func testHeapKeeperCountsGarbage(t *testing.T) {
+func TestHeapKeeperCountsGarbage(t *testing.T) {
 	t.Parallel()
 	const mb = 1 << 20
 	now := heapFigures{live: 100 * mb, held: 102 * mb}
@@ -109,7 +109,7 @@ func testHeapKeeperCountsGarbage(t *testing.T) {
 }
 
 // GOGC in the environment rules.
-func testHeapKeeperLeavesTheEnvironment(t *testing.T) {
+func TestHeapKeeperLeavesTheEnvironment(t *testing.T) {
 	t.Setenv("GOGC", "77")
 	if mayTuneGC() {
 		t.Error("GOGC is overruled")
@@ -121,7 +121,7 @@ func testHeapKeeperLeavesTheEnvironment(t *testing.T) {
 }
 
 // Go's soft memory limit follows from maxmemory.
-func testRuntimeFollowsMaxMemory(t *testing.T) {
+func TestRuntimeFollowsMaxMemory(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	t.Cleanup(func() { debug.SetMemoryLimit(before) })
 	for _, tt := range []struct {

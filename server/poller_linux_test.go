@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func testPoller(t *testing.T) {
+func TestPoller(t *testing.T) {
 	t.Parallel()
 	p, err := newPoller()
 	if err != nil {
