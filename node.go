@@ -43,8 +43,9 @@ func startNode(options *config.Config, srv *server.Server, engine *engine.Engine
 			}
 			serve()
 		},
-		Suspend: engine.Suspend,
-		Changed: engine.LeaderChanged,
+		Suspend:  engine.Suspend,
+		Changed:  engine.LeaderChanged,
+		Answered: engine.AwaitAnswered,
 
 		Messages: engine.ReceiveMessages, EventsWanted: engine.EventsWanted, ServeClient: srv.ServeClient,
 

@@ -368,6 +368,9 @@ func (n *Node) answer(w http.ResponseWriter, hr *http.Request) {
 // drainPatience is how long a transfer of the lead waits for the last batches to be committed.
 const drainPatience = time.Second
 
+// answerPatience is how long a transfer waits for the clients to take their replies.
+const answerPatience = 100 * time.Millisecond
+
 // Errors of a transfer.
 var (
 	errTransfer  = errors.New("the transfer has failed: this node still leads")
@@ -429,6 +432,9 @@ func (n *Node) handOver(ctx context.Context, inc *incarnation, name string) erro
 		if unfinished != nil {
 			inc.log.Warn().Err(unfinished).Msg("hands the lead over before its last writes are known to be committed")
 		}
+		answered, cancel := context.WithTimeout(ctx, answerPatience)
+		n.options.Answered(answered)
+		cancel()
 	}
 	if err == nil && inc.rep.leads(session) {
 		err = inc.loop.call(func() error {

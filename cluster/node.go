@@ -55,6 +55,9 @@ type Options struct {
 	Suspend func()
 	// Changed is called with each view whose leader or own role is another than before.
 	Changed func(*topology.View)
+	// Answered waits until the replies to all that this node has done as the leader have left, or until the
+	// context ends.
+	Answered func(context.Context)
 	// Messages takes published messages of other nodes; EventsWanted hears whether another node wants
 	// keyspace events. See [bus.Options].
 	Messages     func([]bus.Message)

@@ -50,6 +50,8 @@ type testNode struct {
 	served  int             // how often a keyspace was opened
 	changes []topology.View // that Changed was called with
 	heard   []string        // the texts of messages of other nodes
+
+	handsOver []bool // whether it led when it waited for its clients
 }
 
 // testLog collects the log of a test and shows it if the test fails.
@@ -125,6 +127,7 @@ func (c *trio) add(name, addr string) *testNode {
 			defer n.mu.Unlock()
 			n.changes = append(n.changes, *v)
 		},
+		Answered: func(context.Context) {},
 		Messages: func(list []bus.Message) {
 			n.mu.Lock()
 			defer n.mu.Unlock()
@@ -493,7 +496,16 @@ func TestNoMajority(t *testing.T) {
 
 func TestTransfer(t *testing.T) {
 	t.Parallel()
-	c := startTrio(t, "a", "b", "c")
+	c := newTrio(t, "a", "b", "c")
+	for _, n := range c.nodes {
+		n.opt.Answered = func(context.Context) { // no node may know the next leader before the clients have their replies
+			leads := n.running.Load().loop.status.Load().Session != 0
+			n.mu.Lock()
+			n.handsOver = append(n.handsOver, leads)
+			n.mu.Unlock()
+		}
+	}
+	c.startAll()
 	c.mustPut("before", "1")
 	old, to := c.leader(), c.follower()
 	var term uint64
@@ -504,8 +516,11 @@ func TestTransfer(t *testing.T) {
 	c.mustPut("after", "2")
 	c.has(old, "after", "2")
 	old.mu.Lock()
-	served := old.served
+	served, handsOver := old.served, old.handsOver
 	old.mu.Unlock()
+	if len(handsOver) == 0 || slices.Contains(handsOver, false) {
+		t.Errorf("the old leader has waited for its clients while it led: %v", handsOver)
+	}
 	if to.View().Term == term+1 && served != 1 { // without an election between
 		t.Errorf("the old leader was opened %d times", served)
 	}

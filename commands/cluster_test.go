@@ -698,6 +698,9 @@ func TestDeposedLeader(t *testing.T) {
 	if w.received(2); len(w.host.disconnected) != 0 {
 		t.Fatal("clients were disconnected early")
 	}
+	transaction := w.session(5)
+	w.replies("OK", 5, "MULTI")
+	w.replies("QUEUED", 5, "SET", "foo", "1")
 	f.become(w, follows())
 	select {
 	case <-out.Resume:
@@ -727,6 +730,15 @@ func TestDeposedLeader(t *testing.T) {
 	if !slices.Contains(w.host.disconnected, served) {
 		t.Error("a client of the deposed leader stays")
 	}
+	w.replies("(error) MOVED 12182 127.0.0.1:6380", 5, "SET", "foo", "2")
+	if w.graceOver(); slices.Contains(w.host.disconnected, transaction) {
+		t.Error("a client of the deposed leader is disconnected in a transaction")
+	}
+	w.replies("(error) MOVED 0 127.0.0.1:6380", 5, "EXEC")
+	transaction.Answered()
+	if w.graceOver(); !slices.Contains(w.host.disconnected, transaction) {
+		t.Error("a client of the deposed leader stays after its transaction")
+	}
 	if out := w.engine.Execute(w.session(9), []string{"GET", "foo"}); out.Reply.Str != "MOVED 12182 127.0.0.1:6380" {
 		t.Errorf("another client: %+v", out)
 	}
@@ -738,6 +750,27 @@ func TestDeposedLeader(t *testing.T) {
 	f.become(w, viewOf(topology.Follower, "c", true))
 	if got := w.received(2); len(got) != 1 || got[0].Elems[2].Str != "mymaster 127.0.0.1 6380 127.0.0.1 6381" {
 		t.Errorf("another leader: %v", got)
+	}
+}
+
+// TestAwaitAnswered: before a leader hands over, the clients get the replies to what it has executed.
+func TestAwaitAnswered(t *testing.T) {
+	t.Parallel()
+	w, _ := newClusterHarness(t, leads())
+	served := w.session(1)
+	w.engine.Execute(served, []string{"GET", "foo"}) // its reply waits
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	w.engine.AwaitAnswered(ended) // one that does not take its replies
+	looks, sessions := 0, w.host.sessions
+	w.host.sessions = func() []*engine.Session {
+		if looks++; looks == 3 {
+			served.Answered()
+		}
+		return sessions()
+	}
+	if w.engine.AwaitAnswered(t.Context()); looks != 3 {
+		t.Errorf("it has looked %d times for replies that had left after three", looks)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -136,8 +137,9 @@ const deposedGrace = 100 * time.Millisecond
 // disconnectLed disconnects, soon, the clients that the node has served as the leader, once they have the
 // replies under way. Clients of Sentinels keep their connections as long as these work, and do not understand
 // MOVED; Sentinels make a deposed master disconnect its clients for the same reason. What such a client sends
-// meanwhile does not run and gets no reply: see awaitsLeader. A client that can only receive messages stays
-// until it unsubscribes.
+// meanwhile does not run and gets no reply: see awaitsLeader. A transaction that has begun is told who leads:
+// no library repeats one whose connection breaks. A client that can only receive messages stays until it
+// unsubscribes.
 func (e *Engine) disconnectLed() {
 	for _, s := range e.Host.Sessions() {
 		if s.led.Load() && !s.Proxied {
@@ -147,29 +149,47 @@ func (e *Engine) disconnectLed() {
 	e.disconnectDeposed(CommandPatience)
 }
 
-// disconnectDeposed disconnects deposed sessions after a while, and those that wait for a commit later: a
-// client that loses a reply sends its command again. After the patience it waits for none.
+// disconnectDeposed disconnects deposed sessions after a while, and later those that wait for a commit or are
+// in a transaction: a client that loses a reply sends its command again. After the patience it waits for none.
 func (e *Engine) disconnectDeposed(patience time.Duration) {
 	after := e.Leadership.After
 	if after == nil {
 		after = func(d time.Duration, f func()) { time.AfterFunc(d, f) }
 	}
 	after(deposedGrace, func() {
-		commits := false
+		busy := false
 		e.Host.Disconnect(func(s *Session) bool {
 			if !s.Deposed.Load() || s.onlyReceives() {
 				return false
 			}
-			if s.unanswered.Load() && patience > 0 {
-				commits = true
+			if patience > 0 && (s.unanswered.Load() || s.inMulti()) {
+				busy = true
 				return false
 			}
 			return true
 		})
-		if commits {
+		if busy {
 			e.disconnectDeposed(patience - deposedGrace)
 		}
 	})
+}
+
+// answerPeriod is the time between two looks for clients without their replies.
+const answerPeriod = time.Millisecond
+
+// AwaitAnswered waits until the replies to all that the node has run as the leader have left, or until ctx
+// ends. A client of Sentinels that hears of the next leader closes its connections, and sends again what had
+// no reply.
+func (e *Engine) AwaitAnswered(ctx context.Context) {
+	look := time.NewTicker(answerPeriod)
+	defer look.Stop()
+	for slices.ContainsFunc(e.Host.Sessions(), func(s *Session) bool { return s.unanswered.Load() }) {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // publishSwitch publishes a change of leaders on Sentinel's channel.

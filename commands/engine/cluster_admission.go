@@ -139,7 +139,7 @@ func (e *Engine) awaitsLeader(s *Session, err error) <-chan struct{} {
 	v := e.Cluster.View()
 	switch {
 	case s.Wait != nil:
-	case s.Deposed.Load() && !s.InSubscribedMode() && isRedirection(err):
+	case s.Deposed.Load() && !s.InSubscribedMode() && !s.Multi.Open && isRedirection(err):
 		return e.Leadership.next() // the end of the connection ends the wait: clients send again then what had no reply
 	case (err == ErrNoMajority || err == ErrLoadingData || err == errHandsOver) && (v.Role.Open() || v.Role == topology.Loading),
 		isRedirection(err) && isSilent(v):

@@ -167,6 +167,13 @@ func (s *Session) Answered() {
 	}
 }
 
+// inMulti reports whether a transaction is open. Any goroutine may ask.
+func (s *Session) inMulti() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.Queued != NoTransaction
+}
+
 // Update calls f, which changes fields that other goroutines read.
 func (s *Session) Update(f func()) {
 	s.mu.Lock()

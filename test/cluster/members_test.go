@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // unchanged are clients as programs in Go use them: what they write must succeed with the retries of the
@@ -120,16 +122,33 @@ func TestClusterTransfer(t *testing.T) {
 	var stopped atomic.Bool
 	var calls atomic.Int64
 	var wg sync.WaitGroup
-	for i := range drill.Pick(4, 4, 8) {
+	count := func(i int, name string, client redis.UniversalClient, incr func(key string) (int64, error)) {
 		wg.Go(func() {
-			client := c.ClusterClient()
 			defer client.Close()
 			for n := int64(1); !stopped.Load() && !t.Failed(); n++ {
-				if got, err := client.Incr(t.Context(), fmt.Sprint("count-", i)).Result(); err != nil || got != n {
-					t.Errorf("INCR number %d of client %d: %d, %v", n, i, got, err)
+				if got, err := incr(fmt.Sprint("count-", name, i)); err != nil || got != n {
+					t.Errorf("INCR number %d of the %s client %d: %d, %v", n, name, i, got, err)
 				}
 				calls.Add(1)
 			}
+		})
+	}
+	var addrs []string
+	for _, n := range c.Nodes {
+		addrs = append(addrs, n.ClientAddr)
+	}
+	for i := range drill.Pick(2, 2, 4) {
+		alone, together := c.ClusterClient(), c.ClusterClient()
+		sentinel := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "mymaster", SentinelAddrs: addrs})
+		count(i, "cluster", alone, func(key string) (int64, error) { return alone.Incr(t.Context(), key).Result() })
+		count(i, "Sentinel", sentinel, func(key string) (int64, error) { return sentinel.Incr(t.Context(), key).Result() })
+		count(i, "transactional", together, func(key string) (int64, error) {
+			var incr *redis.IntCmd
+			_, err := together.TxPipelined(t.Context(), func(p redis.Pipeliner) error {
+				incr = p.Incr(t.Context(), key)
+				return nil
+			})
+			return incr.Val(), err
 		})
 	}
 	goesOn := func() {
