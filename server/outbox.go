@@ -34,6 +34,7 @@ type outbox struct {
 	held     []outItem   // messages that come while holding
 	holding  bool        // a reply is due that precedes any further message
 	proto    int         // in which messages are rendered
+	items    int         // in queue and held, and those being sent
 	unsent   int         // bytes of messages in queue and held, and of those being sent
 	replies  int         // bytes of replies in queue, and of those being sent
 	softOver *time.Timer // runs while the soft limit is exceeded
@@ -99,6 +100,7 @@ func (o *outbox) deliver(m *engine.Message) {
 		o.disconnectLocked()
 		return
 	}
+	o.items++
 	o.unsent += item.size()
 	if o.exceedsLocked(o.conn.server.Settings().OutputLimits.PubSub) {
 		o.disconnectLocked()
@@ -117,7 +119,7 @@ func renderMessage(proto int, r *engine.Reply) []byte { return resp.AppendReply(
 
 // reportLocked updates the figures for CLIENT LIST.
 func (o *outbox) reportLocked() {
-	o.conn.session.SetUnsent(len(o.queue)+len(o.held), o.unsent+o.replies)
+	o.conn.session.SetUnsent(o.items, o.unsent+o.replies)
 }
 
 // exceedsLocked reports whether the client has too many unsent messages. It starts a timer if that becomes
@@ -189,6 +191,7 @@ func (o *outbox) write(replies []byte) error {
 		return resp.ErrClientMemory
 	}
 	o.queue = append(o.queue, outItem{data: bytes.Clone(replies)})
+	o.items++
 	o.replies += len(replies)
 	o.reportLocked()
 	o.changed.Broadcast()
@@ -281,6 +284,7 @@ func (o *outbox) sendAll(list []outItem) error {
 func (o *outbox) sent(list []outItem) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.items -= len(list)
 	for i := range list {
 		if item := &list[i]; item.message {
 			o.unsent -= item.size()

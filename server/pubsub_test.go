@@ -480,6 +480,49 @@ func TestSubscribersAreNotIdle(t *testing.T) {
 	c.expectEnd() // now it is
 }
 
+// CLIENT LIST shows what is being sent, too: of messages that leave together, those that have not left.
+func TestClientListShowsRestOfBatch(t *testing.T) {
+	t.Parallel()
+	s := newTestServer(t)
+	ks, err := keyspace.Open(keyspace.Options{Dir: s.Settings().Dir, Partitions: 1, Clock: clock.NewManual(1)})
+	must(t, err)
+	var tx keyspace.Tx
+	ks.BeginNone(&tx)
+	must(t, ks.Wait(tx.Close())) // the time, which stands still, is no news from here on
+	t.Cleanup(func() { must(t, ks.Close()) })
+	commit, waiting := make(chan error), make(chan struct{}, 10)
+	e := pacedEngine{runningEngine{engine.NewEngine(ks, s, zerolog.Nop())}, func() { waiting <- struct{}{} }, commit}
+	c := dial(t, s.run(t, e, nil))
+	t.Cleanup(func() { close(commit) })
+	c.send("SUBSCRIBE a\r\n")
+	c.expect("*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n")
+	session := s.Sessions()[0]
+	deliver := func(text string, lsn keyspace.LSN) {
+		session.Receiver.Deliver(&engine.Message{Reply: engine.Bulk(text), LSN: lsn, Bound: true})
+	}
+	deliver("first", 1)
+	<-waiting
+	long := strings.Repeat("x", largeReply)
+	for _, text := range []string{long, "second", "third"} { // one batch
+		deliver(text, keyspace.LSN(2+len(text)%2))
+	}
+	commit <- nil
+	c.expect("$5\r\nfirst\r\n")
+	<-waiting
+	commit <- errors.New("not all is committed")
+	<-waiting
+	commit <- nil // but the long one
+	c.expect(fmt.Sprintf("$%d\r\n%s\r\n", len(long), long))
+	<-waiting
+	eventually(t, "two messages are listed as not taken", func() bool {
+		return strings.Contains(session.ClientLine(0, nil), " oll=2 ")
+	})
+	commit <- nil
+	<-waiting
+	commit <- nil
+	c.expect("$6\r\nsecond\r\n$5\r\nthird\r\n")
+}
+
 // CLIENT LIST shows unsent messages and replies.
 func TestClientListShowsUnsent(t *testing.T) {
 	t.Parallel()
