@@ -424,6 +424,11 @@ func TestScriptLogIsBounded(t *testing.T) {
 	logs("after", "15")
 	period(time.Minute+3*engine.LogPeriod, want...)
 	period(time.Minute+4*engine.LogPeriod, "0")
+	const again = "for i = 1, 103 do redis.log(redis.LOG_NOTICE, 'line') end "
+	w.expect("(nil)", "EVAL", again+"return redis.call('GET', 'another key')", "1", "k") // it runs again, and locks all
+	period(time.Minute+5*engine.LogPeriod, "100", "3")
+	w.expect("(nil)", "EVAL", again, "0") // the next script logs all
+	period(time.Minute+6*engine.LogPeriod, "100", "3")
 }
 
 // A loop runs brief scripts itself. Others leave it before any effect, and take effect once beside it.

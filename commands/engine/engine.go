@@ -195,6 +195,7 @@ func (e *Engine) Execute(s *Session, args []string) (out Outcome) {
 	if out.Deferred || out.Forward != nil {
 		return out
 	}
+	s.script.logged = 0
 	if s.Awaits|s.waited != 0 {
 		out.Waited = s.endWaits()
 	}

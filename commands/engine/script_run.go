@@ -42,6 +42,7 @@ type scriptRun struct {
 	called   bool          // it has run a command
 	long     bool          // it takes longer than longScript
 	effort   int           // commands that it has run; other work counts as several
+	lines    int           // that it has logged
 	busy     bool          // it has exceeded the time limit; protected by the mutex of Scripts
 	proto    int           // see SetProtocol
 	held     int           // bytes that the client is charged for the values
@@ -264,7 +265,7 @@ func (r *scriptRun) endOf(err error) error {
 func (r *scriptRun) finish(v scripts.Value, err error) Reply {
 	x := r.x
 	if err == errAgain {
-		x.aborted = true
+		x.aborted, x.Session.script.logged = true, max(x.Session.script.logged, r.lines)
 		x.Outside = func() (Reply, bool) { return Reply{}, true }
 		return Reply{}
 	}
@@ -511,8 +512,11 @@ func (r *scriptRun) Allowed(args []string) (allowed, known bool) {
 	return err == nil, row != nil
 }
 
-// Log implements [scripts.Caller].
+// Log implements [scripts.Caller]. A script that runs again does not log its lines again.
 func (r *scriptRun) Log(level int, text string) {
+	if r.lines++; r.lines <= r.x.Session.script.logged {
+		return
+	}
 	log := &r.engine.Log
 	event := log.Debug()
 	switch level {

@@ -80,6 +80,7 @@ type scriptSession struct {
 	late   lateLocks
 	all    bool // it runs again, and locks all partitions
 	leaves bool // it runs again, beside the loop
+	logged int  // lines of it that an earlier run has logged
 	oom    bool // before it no memory could be freed
 	shown  bool // MONITOR shows what it calls
 }
