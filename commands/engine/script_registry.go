@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -270,6 +271,9 @@ func (r *scriptRun) hardLimit() time.Duration {
 // Stop implements [scripts.Interrupt]. The interpreter calls it after each 20,000 steps.
 func (r *scriptRun) Stop() error {
 	r.effort += longEffort
+	if r.long {
+		runtime.Gosched() // else a loop whose clients have sent something may wait for 10 ms
+	}
 	if r.giveWay(); r.x.Session.Disconnected.Load() && r.x.Session.script.late.due {
 		return rolledBack{ErrAbandoned} // nothing has happened yet, and giveWay has not waited for a turn
 	}
