@@ -132,4 +132,23 @@ func TestListsAreCharged(t *testing.T) {
 			}
 		}
 	}
+	m.SetLimit(300 << 10) // enough for the reply, but not for the values of it that a script gets
+	for _, tt := range []struct {
+		args []string
+		want engine.Kind
+	}{{[]string{"KEYS", "*"}, engine.KindArray}, {[]string{"EVAL", "return #redis.call('KEYS', '*')", "0"}, engine.KindError}} {
+		if r := w.do(1, tt.args...); r.Kind != tt.want || r.Kind == engine.KindError && r.Str != engine.ErrClientMemory.Error() {
+			t.Errorf("%q: %.100s", tt.args, notation(r))
+		}
+		if held := s.Memory.Size(); held != 0 {
+			t.Errorf("%q: %d bytes are held afterwards", tt.args, held)
+		}
+	}
+	m.SetLimit(4 << 20)
+	if r := w.do(1, "EVAL", "return {#redis.call('KEYS', '*'), #redis.call('KEYS', '1*')}", "0"); notation(r) != "1) (integer) 3000\n2) (integer) 1111" {
+		t.Error(notation(r))
+	}
+	if held := s.Memory.Size(); held != 0 {
+		t.Errorf("%d bytes are held afterwards", held)
+	}
 }

@@ -46,6 +46,7 @@ type scriptRun struct {
 	busy     bool          // it has exceeded the time limit; protected by the mutex of Scripts
 	proto    int           // see SetProtocol
 	held     int           // bytes that the client is charged for the values
+	reply    int           // bytes that it is charged for the reply of the last command
 	yields   time.Duration // when it gives way, as clock.Monotonic says
 
 	state atomic.Int32           // scriptReads, scriptWrites or scriptKilled
@@ -215,7 +216,7 @@ func (r *scriptRun) run(args []string) Reply {
 	}
 	x.script = r
 	defer func() {
-		s.Memory.Release(r.held)
+		s.Memory.Release(r.held + r.reply)
 		x.script, x.Input, x.Queued = nil, input, queued
 		if !queued {
 			x.Work, x.mostWork = work, mostWork
@@ -455,10 +456,27 @@ func (r *scriptRun) execute(row *Row, args []string) (Reply, error) {
 	case x.Work > x.mostWork:
 		return Reply{}, rolledBack{r.fail(errScriptWork, x.mostWork)}
 	}
-	if row.Flags&Write == 0 && ReplySize(&reply) > scriptMemory {
-		reply = Fail(Errorf(errScriptLongReply, row.FullName, scriptMemory))
+	size := ReplySize(&reply)
+	if row.Flags&Write == 0 && size > scriptMemory {
+		reply, size = Fail(Errorf(errScriptLongReply, row.FullName, scriptMemory)), 0
 	}
-	return reply, nil
+	return reply, r.holdReply(2 * size) // with the value that it becomes
+}
+
+// leastHeld is the size of a reply in bytes from which on the client is charged for it.
+const leastHeld = 64 << 10
+
+// holdReply charges the client for a reply instead of the one before. The error ends the script.
+func (r *scriptRun) holdReply(bytes int) error {
+	memory := r.x.Session.Memory
+	memory.Release(r.reply)
+	if r.reply = bytes; bytes < leastHeld {
+		r.reply = 0
+	} else if !memory.Reserve(bytes) {
+		r.reply = 0
+		return rolledBack{ErrClientMemory}
+	}
+	return nil
 }
 
 // countCalls counts the calls so far in the statistics.
@@ -596,18 +614,19 @@ func (r *scriptRun) valueOf(reply *Reply) scripts.Value {
 			v.Kind = scripts.Set
 		}
 	}
-	if len(reply.Elems) > 0 {
-		v.Elems = make([]scripts.Value, len(reply.Elems))
-		for i := range reply.Elems {
-			v.Elems[i] = r.valueOf(&reply.Elems[i])
-		}
+	if len(reply.Elems) == 0 {
+		return v
 	}
+	blocks := []Reply{*reply}
+	v.Elems = make([]scripts.Value, 0, len(reply.Elems))
 	if reply.Kind == KindArray && reply.Int > 0 { // of a List
-		all := make([]scripts.Value, 0, reply.Int)
-		for _, block := range v.Elems {
-			all = append(all, block.Elems...)
+		blocks = reply.Elems
+		v.Int, v.Elems = 0, make([]scripts.Value, 0, reply.Int)
+	}
+	for b := range blocks {
+		for i := range blocks[b].Elems {
+			v.Elems = append(v.Elems, r.valueOf(&blocks[b].Elems[i]))
 		}
-		v.Int, v.Elems = 0, all
 	}
 	return v
 }
