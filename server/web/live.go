@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -33,16 +34,16 @@ const (
 type live struct {
 	server *Server
 	ended  chan struct{}
-	end    func() // once
-	census census // of run
+	end    func()             // once
+	census map[string]*census // of run, by what the names match
 
-	mu      sync.Mutex // protects what follows
-	viewers map[chan []byte]struct{}
+	mu      sync.Mutex             // protects what follows
+	viewers map[chan []byte]string // what the names of the containers match that they show
 	running bool
 }
 
 func (l *live) init(s *Server) {
-	l.server, l.ended, l.viewers = s, make(chan struct{}), make(map[chan []byte]struct{})
+	l.server, l.ended, l.viewers = s, make(chan struct{}), make(map[chan []byte]string)
 	l.end = sync.OnceFunc(func() { close(l.ended) })
 }
 
@@ -58,6 +59,7 @@ type sample struct {
 // census is what takes a look at all containers. Where there are very many, that takes long, and samples
 // share one.
 type census struct {
+	match string         // a glob for the names of containers
 	due   time.Duration  // when the next one is taken, as clock.Monotonic
 	info  map[string]any // as in a sample
 	names []string       // of the containers in samples
@@ -77,10 +79,12 @@ type containerSample struct {
 	Next      int64  `json:"next"`          // when the next item dies, ms; 0: none does
 }
 
-// serve sends samples as server-sent events until the browser leaves.
+// serve sends samples as server-sent events until the browser leaves. The query may have a glob for the names
+// of the containers in them.
 func (l *live) serve(w http.ResponseWriter, r *http.Request) {
 	samples := make(chan []byte, 1)
-	if !l.add(samples) {
+	match := r.URL.Query().Get("match")
+	if !l.add(samples, cmp.Or(match, "*")) {
 		http.Error(w, "too many pages are open, close one", http.StatusServiceUnavailable)
 		return
 	}
@@ -108,13 +112,13 @@ func (l *live) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (l *live) add(samples chan []byte) bool {
+func (l *live) add(samples chan []byte, match string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.viewers) >= maxViewers {
 		return false
 	}
-	l.viewers[samples] = struct{}{}
+	l.viewers[samples] = match
 	if !l.running {
 		l.running = true
 		go l.run()
@@ -133,9 +137,16 @@ func (l *live) run() {
 	ticker := time.NewTicker(sampleInterval)
 	defer ticker.Stop()
 	for {
-		text := l.take()
-		if !l.send(text) {
+		matches := l.matches()
+		if len(matches) == 0 {
 			return
+		}
+		last := l.census
+		l.census = make(map[string]*census)
+		for match := range matches {
+			all := cmp.Or(last[match], &census{match: match})
+			l.census[match] = all
+			l.send(match, l.take(all, censusShare*time.Duration(len(matches))))
 		}
 		select {
 		case <-ticker.C:
@@ -145,13 +156,25 @@ func (l *live) run() {
 	}
 }
 
-// take returns a sample, or an error, as JSON.
-func (l *live) take() []byte {
+// matches returns what the names match that viewers show. Without viewers the sampling ends.
+func (l *live) matches() map[string]bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	matches := make(map[string]bool)
+	for _, match := range l.viewers {
+		matches[match] = true
+	}
+	l.running = len(matches) > 0
+	return matches
+}
+
+// take returns a sample, or an error, as JSON. A census is taken one part of share of the time at most.
+func (l *live) take(all *census, share time.Duration) []byte {
 	c, done, err := l.server.open(context.Background(), sampler, true, maxSample)
 	if err == nil {
 		defer done()
 		var s *sample
-		if s, err = take(c, &l.census); err == nil {
+		if s, err = take(c, all, share); err == nil {
 			text, _ := json.Marshal(s) // it has nothing that JSON has not
 			return text
 		}
@@ -160,28 +183,29 @@ func (l *live) take() []byte {
 	return text
 }
 
-// send gives a sample to all viewers. It reports false, and ends the sampling, if there are none.
-func (l *live) send(text []byte) bool {
+// send gives a sample to the viewers of names that match.
+func (l *live) send(match string, text []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for v := range l.viewers {
+	for v, m := range l.viewers {
+		if m != match {
+			continue
+		}
 		select {
 		case v <- text:
 		default: // it has not taken the last one yet
 		}
 	}
-	l.running = len(l.viewers) > 0
-	return l.running
 }
 
 // take asks the server for a sample, and for a census if one is due.
-func take(c redis.Conn, all *census) (*sample, error) {
+func take(c redis.Conn, all *census, share time.Duration) (*sample, error) {
 	if begin := clock.Monotonic(); begin >= all.due {
 		if err := all.take(c); err != nil {
 			return nil, err
 		}
 		end := clock.Monotonic()
-		all.due = end + censusShare*(end-begin)
+		all.due = end + share*(end-begin)
 	}
 	text, err := redis.String(c.Do("INFO", "server", "persistence", "stats", "replication", "commandstats", "cluster"))
 	if err != nil {
@@ -224,7 +248,7 @@ func (all *census) take(c redis.Conn) error {
 	if err != nil {
 		return err
 	}
-	names, err := redis.Strings(c.Do("CONTAINER.LIST"))
+	names, err := redis.Strings(c.Do("CONTAINER.LIST", "MATCH", all.match))
 	if err != nil {
 		return err
 	}

@@ -233,6 +233,12 @@ func TestLiveOfManyContainers(t *testing.T) {
 			case "MEMORY":
 				reply = "*2\r\n$10\r\nkeys.count\r\n:7\r\n"
 			case "CONTAINER.LIST":
+				if command[2] != "*" { // a search
+					if reply = "*1\r\n$4\r\nshop\r\n"; command[1] != "MATCH" || command[2] != "sh*" {
+						reply = "-ERR syntax error\r\n"
+					}
+					break
+				}
 				censuses.Add(1)
 				time.Sleep(100 * time.Millisecond)
 				reply = names
@@ -259,6 +265,10 @@ func TestLiveOfManyContainers(t *testing.T) {
 		}
 		if n, took := censuses.Load(), time.Since(start); n != 4 || took != 19*time.Second {
 			t.Errorf("20 samples have %d censuses and take %v", n, took)
+		}
+		found := bufio.NewScanner(dial().send(t, strings.Replace(watch, "live", "live?match=sh*", 1)).Body)
+		if !found.Scan() || !strings.Contains(found.Text(), `"more":0`) || strings.Count(found.Text(), `"ttlmode"`) != 1 || !strings.Contains(found.Text(), `"keys.count":7`) {
+			t.Errorf("a search finds %.300s: %v", found.Text(), found.Err())
 		}
 	})
 }

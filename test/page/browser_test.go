@@ -557,6 +557,30 @@ func TestPageShowsMore(t *testing.T) {
 	b.keep("log", whole)
 }
 
+// TestPageFindsContainers looks for containers by their names, where there are more than the page shows.
+func TestPageFindsContainers(t *testing.T) {
+	harness.Parallel(t)
+	_, c, url := startPage(t)
+	pipe := c.Pipeline()
+	for i := range 210 {
+		pipe.Do(t.Context(), "CONTAINER.CREATE", fmt.Sprintf("shop:%03d", i))
+	}
+	if _, err := pipe.Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b := openBrowser(t, url)
+	rows := `document.querySelectorAll("#containers-body tr").length`
+	b.await(rows + ` > 100 && /^and [12][0-9] more containers$/.test(document.getElementById("containers-more").innerText)`)
+	b.run(b.fill("#containers-find", "p:209\r"))
+	b.await(rows + ` === 1 && document.querySelector("#containers-body [data-name='shop:209']") !== null && document.getElementById("containers-more").hidden`)
+	b.run(b.fill("#containers-find", "shop:20?\r"))
+	b.await(rows + ` === 10`)
+	b.run(b.fill("#containers-find", "nothing\r"))
+	b.await(rows + ` === 0 && document.getElementById("containers-more").innerText === "No container in use has such a name." && document.getElementById("hint").hidden`)
+	b.run(b.fill("#containers-find", "*\r"))
+	b.await(rows + ` > 100`)
+}
+
 // TestPageOfHostileTexts shows names, ids and texts that would break a page. Nothing is wider than the
 // screen.
 func TestPageOfHostileTexts(t *testing.T) {

@@ -98,20 +98,23 @@ const serverNow = () => Date.now() + offset;
 // isBare reports whether a container is one of Redis' 16 databases that is not in use.
 const isBare = (c) => /^\d+$/.test(c.name) && c.ttl === -1 && c.documents + c.keys === 0;
 
+let matching = ''; // a glob for the names of containers, '' for all
+
 function connect() {
+  let first = true;
   source?.close();
-  source = new EventSource('live');
+  source = new EventSource(matching ? `live?match=${encodeURIComponent(matching)}` : 'live');
   source.onmessage = (event) => {
     const next = JSON.parse(event.data);
     if (next.error) return lost(explained(next.error));
     next.containers = next.containers.filter((c) => !isBare(c));
-    const first = !sample;
     previous = sample;
     sample = next;
     offset = Number(next.info.server_time_usec) / 1000 - Date.now();
     status('live', 'live');
     draw();
     if (first) refresh();
+    first = false;
   };
   source.onerror = () => {
     if (source.readyState === EventSource.CLOSED) setTimeout(start, 2000);
@@ -136,8 +139,8 @@ function draw() {
   setText($('passing'), info.clock === 'manual' ? 'For tests: all data goes with this server, and its time stands still between CLOCK commands.' : info.ephemeral ? 'For tests: all data goes with this server.' : '');
   $('passing').hidden = !info.ephemeral;
   drawTiles(info);
-  for (const section of document.querySelectorAll('.filled')) section.hidden = sample.containers.length === 0;
-  $('hint').hidden = sample.containers.length > 0;
+  for (const section of document.querySelectorAll('.filled')) section.hidden = sample.containers.length === 0 && !matching;
+  $('hint').hidden = sample.containers.length > 0 || matching;
   setText($('hint-commands'), `$ redis-cli -p ${info.tcp_port || 6379}\n> CONTAINER.CREATE sessions TTL 3600\n> DOC.PUT sessions ann '{"user":"ann"}'\n> DOC.EXPLAIN sessions ann`);
   const list = sample.containers.map((c) => [c.name, c.name]), logs = sample.containers.filter((c) => c.log).map((c) => [c.name, c.name]);
   options($('deaths-container'), [['*', 'all'], ...list]);
@@ -220,9 +223,18 @@ function drawContainers() {
     setText(cells[5], outlook ? count(sum(outlook.slice(0, 4))) : '');
     spark(cells[6], outlook && Array.from({length: 30}, (_, i) => sum(outlook.slice(3 * i, 3 * i + 3))));
   });
-  $('containers-more').hidden = !sample.more;
-  setText($('containers-more'), `and ${plural(sample.more, 'more container')}`);
+  const none = sample.containers.length === 0;
+  $('containers-form').hidden = !sample.more && !matching;
+  $('containers-more').hidden = !sample.more && !none;
+  setText($('containers-more'), none ? 'No container in use has such a name.' : `and ${plural(sample.more, 'more container')}`);
 }
+
+$('containers-form').addEventListener('submit', (event) => {
+  event.preventDefault();
+  const text = $('containers-find').value.trim();
+  matching = !text || /[*?[\\]/.test(text) ? text : `*${text}*`;
+  connect();
+});
 
 function containerRow(name) {
   const cells = columns.map((label, i) => element('td', {'data-label': label, class: i === 2 || i === 3 || i === 5 ? 'n' : ''}));
