@@ -391,6 +391,7 @@ func TestScriptLogIsBounded(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
 	var out bytes.Buffer
+	const logPeriod = 10 * time.Second
 	w.engine.Log = zerolog.New(&out).Level(zerolog.InfoLevel)
 	logs := func(script, lines string) {
 		w.expect("(nil)", "EVAL", "for i = 1, ARGV[1] do redis.log(redis.LOG_NOTICE, 'line') redis.log(redis.LOG_DEBUG, 'hidden') end --"+script, "0", lines)
@@ -412,23 +413,23 @@ func TestScriptLogIsBounded(t *testing.T) {
 	logs("a", "99")
 	logs("b", "170")
 	logs("b", "40000")
-	period(time.Minute+engine.LogPeriod-1, "199") // the period is not over
-	period(time.Minute+engine.LogPeriod, "40070", "0")
+	period(time.Minute+logPeriod-1, "199") // the period is not over
+	period(time.Minute+logPeriod, "40070", "0")
 	logs("b", "7")
-	period(time.Minute+2*engine.LogPeriod, "7")
+	period(time.Minute+2*logPeriod, "7")
 	want := []string{"1000", "15"}
 	for i := range 10 {
 		logs(strconv.Itoa(i), "103")
 		want = append(want, "3")
 	}
 	logs("after", "15")
-	period(time.Minute+3*engine.LogPeriod, want...)
-	period(time.Minute+4*engine.LogPeriod, "0")
+	period(time.Minute+3*logPeriod, want...)
+	period(time.Minute+4*logPeriod, "0")
 	const again = "for i = 1, 103 do redis.log(redis.LOG_NOTICE, 'line') end "
 	w.expect("(nil)", "EVAL", again+"return redis.call('GET', 'another key')", "1", "k") // it runs again, and locks all
-	period(time.Minute+5*engine.LogPeriod, "100", "3")
+	period(time.Minute+5*logPeriod, "100", "3")
 	w.expect("(nil)", "EVAL", again, "0") // the next script logs all
-	period(time.Minute+6*engine.LogPeriod, "100", "3")
+	period(time.Minute+6*logPeriod, "100", "3")
 }
 
 // A loop runs brief scripts itself. Others leave it before any effect, and take effect once beside it.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -20,7 +21,7 @@ type Scripts struct {
 	timeLimit atomic.Int64 // see SetTimeLimit
 	used      atomic.Bool  // a script has run
 	stopping  atomic.Bool  // see Stop
-	log       scriptLog
+	log       scripts.Log
 
 	LeastHard time.Duration // instead of leastHardLimit; 0: that
 
@@ -308,4 +309,15 @@ func (r *scriptRun) ask() error {
 		return nil
 	}
 	return r.lasts()
+}
+
+// reportScriptLog logs once a period how many lines of scripts were left out.
+func (e *Engine) reportScriptLog(now time.Duration) {
+	bySHA, left := e.Scripts.log.Next(now)
+	for _, sha := range slices.Sorted(maps.Keys(bySHA)) {
+		e.Log.Warn().Str("script", sha).Int("left_out", bySHA[sha]).Msgf("a script has logged more than %d lines in %s", scripts.MostLogged, scripts.LogPeriod)
+	}
+	if left > 0 {
+		e.Log.Warn().Int("left_out", left).Msgf("scripts have logged more than %d lines in %s", scripts.MostLoggedAll, scripts.LogPeriod)
+	}
 }

@@ -543,7 +543,7 @@ func (r *scriptRun) Log(level int, text string) {
 	case 3:
 		event = log.Warn()
 	}
-	if !event.Enabled() || !r.engine.Scripts.log.allow(r.script.SHA1()) {
+	if !event.Enabled() || !r.engine.Scripts.log.Allow(r.script.SHA1()) {
 		return
 	}
 	const longest = 1 << 10 // as in Redis
