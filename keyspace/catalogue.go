@@ -354,10 +354,16 @@ func (tx *Tx) ContainersFull() (limit int, full bool) {
 	return limit, full
 }
 
+// longFlush is the number of tables from which on FlushAll takes long.
+const longFlush = 1 << 10
+
 // FlushAll empties all containers. Empty ones cost nothing; each of the others costs some microseconds,
 // however many items it has. All change at one moment, so the locks are held until the last one. It needs
 // BeginAll.
 func (tx *Tx) FlushAll() {
+	if tx.ks.tables.Len() >= longFlush {
+		tx.MarkLong(true)
+	}
 	for _, t := range tx.ks.tables.Some(nil, 0, math.MaxInt) {
 		if !t.Gone() && t.C.hidden == nil {
 			tx.Flush(t.C) // which detaches its other tables too

@@ -9,6 +9,32 @@ import (
 	"mayfly/test/drill"
 )
 
+// TestFlushAllTakesLong: no loop waits for the locks of a flush of many containers.
+func TestFlushAllTakesLong(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	for i := range longFlush {
+		o.policy(fmt.Sprint("c", i), expiry.Forever)
+		o.put(fmt.Sprint("c", i), "k", "{}", expiry.Inherit)
+	}
+	var tx, other Tx
+	o.BeginAll(&tx)
+	tx.FlushAll()
+	begun := make(chan bool)
+	go func() { begun <- o.TryBeginKeys(&other, []string{"k"}) }()
+	select {
+	case ok := <-begun:
+		if o.commit(&tx); ok {
+			t.Error("two transactions hold the same lock")
+		}
+	case <-time.After(drill.Patience):
+		t.Error("it waits")
+		o.commit(&tx)
+		<-begun
+		other.Close()
+	}
+}
+
 // TestFlushAllBesideWatchers flushes many containers while many keys are watched. A flush that walks the
 // watched keys takes minutes.
 func TestFlushAllBesideWatchers(t *testing.T) {
