@@ -219,6 +219,7 @@ func openKeyspace(settings *config.Settings, engine *engine.Engine, log zerolog.
 		OnDeath:      engine.Broker.OnDeath,
 		DeathsHeard:  engine.Broker.DeathsHeard,
 		OnLogged:     engine.OnLogged,
+		OnTold:       engine.Broker.OnTold,
 		Loaded:       loaded,
 		Replicator:   replicator,
 	}
@@ -248,6 +249,7 @@ func applySettings(ks *keyspace.Keyspace, settings *config.Settings) error {
 		ks.Scrubber().SetInterval(settings.ScrubInterval)
 	}
 	ks.SetMaxContainers(settings.MaxContainers)
+	ks.SetMostNoted(int64(settings.TrackedKeys))
 	ks.SetEviction(settings.Eviction)
 	if settings.UndoWindow < 0 {
 		ks.SetUndoWindowAuto()
@@ -301,7 +303,7 @@ func applyChanges(options *config.Config, engine *engine.Engine) {
 		})
 	}
 	// All of these at once: each is cheap, and a value that stays changes nothing.
-	for _, option := range []string{"appendfsync", "active-expire-effort", "max-containers", "undo-window", "maxmemory-policy", "maxmemory-samples",
+	for _, option := range []string{"appendfsync", "active-expire-effort", "max-containers", "tracking-table-max-keys", "undo-window", "maxmemory-policy", "maxmemory-samples",
 		"lfu-log-factor", "lfu-decay-time", "auto-compact-percentage", "auto-compact-min-size", "erase-within", "scrub-interval"} {
 		options.OnChange(option, func(s *config.Settings) error {
 			if ks := engine.Keyspace(); ks != nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"mayfly/commands/admin"
-	"mayfly/commands/engine"
+	"mayfly/commands/latency"
 )
 
 func TestLatencyMonitor(t *testing.T) {
@@ -22,11 +22,11 @@ func TestLatencyMonitor(t *testing.T) {
 	}
 	w.expect(`(verbatim) "Nothing has taken longer than latency-monitor-threshold.\n"`, "LATENCY", "DOCTOR")
 	for _, ms := range []int{150, 300, 200} { // in one second
-		m.Record(engine.LatencyOfCommand, w.clock.Now(), time.Duration(ms)*time.Millisecond)
+		m.Record(latency.OfCommand, w.clock.Now(), time.Duration(ms)*time.Millisecond)
 	}
 	w.clock.Advance(3 * time.Second)
-	m.Record(engine.LatencyOfCommand, w.clock.Now(), 100*time.Millisecond)
-	m.Record(engine.LatencyOfCommit, w.clock.Now(), 2*time.Second)
+	m.Record(latency.OfCommand, w.clock.Now(), 100*time.Millisecond)
+	m.Record(latency.OfCommit, w.clock.Now(), 2*time.Second)
 	w.expect(`1) 1) "aof-write"
    2) (integer) 1767225603
    3) (integer) 2000
@@ -63,7 +63,7 @@ func TestLatencyGraph(t *testing.T) {
 	w.expect("(error) ERR No samples available for event 'command'", "LATENCY", "GRAPH", "command")
 	for _, sample := range []struct{ after, ms time.Duration }{{0, 300}, {1, 100}, {59, 200}} {
 		w.clock.Advance(sample.after * time.Second)
-		m.Record(engine.LatencyOfCommand, w.clock.Now(), sample.ms*time.Millisecond)
+		m.Record(latency.OfCommand, w.clock.Now(), sample.ms*time.Millisecond)
 	}
 	w.clock.Advance(10 * time.Second)
 	want := "command - high 300 ms, low 100 ms (all time high 300 ms)\n" + strings.Repeat("-", 80) + "\n" +
@@ -72,9 +72,9 @@ func TestLatencyGraph(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	// All samples are equal, and too many for one row of columns.
-	for range engine.MaxLatencySamples {
+	for range latency.MaxSamples {
 		w.clock.Advance(2 * 24 * time.Hour)
-		m.Record(engine.LatencyOfCommand, w.clock.Now(), 100*time.Millisecond)
+		m.Record(latency.OfCommand, w.clock.Now(), 100*time.Millisecond)
 	}
 	got := w.do(1, "LATENCY", "GRAPH", "command").Str
 	row := strings.Repeat("_", 80) + "\n" + strings.Repeat(" ", 80) + "\n"
@@ -108,11 +108,11 @@ func TestLatencyOfCommands(t *testing.T) {
 // Redis names these bounds; the example of its manual has 33.
 func TestDistribution(t *testing.T) {
 	t.Parallel()
-	var c engine.DurationCounter
+	var c latency.Counter
 	for _, d := range []time.Duration{0, 1023, 1024, 30_000, 33_000, 100_000, 3 * time.Second, time.Minute} {
 		c.Observe(d)
 	}
-	var h engine.Histogram
+	var h latency.Histogram
 	h.Merge(&c)
 	const want = `1# "calls" => (integer) 8
 2# "histogram_usec" =>

@@ -15,6 +15,7 @@ import (
 	"time"
 	"unsafe"
 
+	"mayfly/commands/admin"
 	"mayfly/commands/engine"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
@@ -96,7 +97,7 @@ func (w *harness) open() {
 	w.host.engine = w.engine
 	options := keyspace.Options{
 		FS: w.disk, Dir: w.dir, Partitions: 4, Clock: w.clock, NoPurge: true, OnDeath: broker.OnDeath, DeathsHeard: broker.DeathsHeard,
-		OnLogged: w.engine.OnLogged, Stepped: w.stepped,
+		OnLogged: w.engine.OnLogged, OnTold: broker.OnTold, Stepped: w.stepped,
 	}
 	if w.log != nil {
 		options.Replicator = w.log
@@ -267,6 +268,16 @@ func (b *inbox) Deliver(m *engine.Message) {
 	}
 }
 
+// take passes on the messages since the last call.
+func (b *inbox) take(f func(m engine.Reply)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, m := range b.messages {
+		f(m)
+	}
+	b.messages = nil
+}
+
 // received returns the messages for a session since the last call.
 func (w *harness) received(session int) []engine.Reply {
 	q := &w.engine.Broker.Queue
@@ -393,7 +404,7 @@ func (h *testHost) MaxValueSize() int {
 }
 
 func (h *testHost) Info() engine.ServerInfo {
-	return engine.ServerInfo{Version: "test", StartedAt: testStart, TCPPort: 6379, Connected: 1, MaxClients: 10000}
+	return engine.ServerInfo{Version: "test", ReportedVersion: admin.RedisVersion, StartedAt: testStart, TCPPort: 6379, Connected: 1, MaxClients: 10000}
 }
 
 // isOver reports whether a channel is closed.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"mayfly/commands/engine"
+	"mayfly/commands/suggest"
 )
 
 func TestSuggest(t *testing.T) {
@@ -19,11 +20,11 @@ func TestSuggest(t *testing.T) {
 		"GTE": "", "HSET": "", "LPUSH": "", "": "", ".": "", "DOC": "", "DOC.": "", "DOC.X": "", "DOC.ABCDEF": "", "JSON.STE": "JSON.SET", "JSON.XYZ": "", "D\x00C": "",
 		strings.Repeat("x", 1000): "", "DOC." + strings.Repeat("x", 1000): "", "DOC " + strings.Repeat("x", 1000): "",
 	} {
-		if got := engine.Suggest(strings.Split(call, " ")); got != want {
+		if got := suggest.Command(strings.Split(call, " "), engine.Names()); got != want {
 			t.Errorf("%.50q: suggests %q, want %q", call, got, want)
 		}
 	}
-	for what, verb := range engine.Synonyms {
+	for what, verb := range suggest.Synonyms {
 		family, word, _ := strings.Cut(what, ".")
 		if engine.Table[what] != nil || engine.Table[family+"."+verb] == nil || word == "" {
 			t.Errorf("a synonym %s for %s", what, verb)
@@ -36,19 +37,19 @@ func TestHint(t *testing.T) {
 	t.Parallel()
 	for call, want := range map[string]string{
 		"DOC.PTU": "did you mean DOC.PUT?", "CONTAINER COUNT c": "did you mean DOC.COUNT?", "CONTAINER.COUNT": "did you mean DOC.COUNT?",
-		"doc.search": engine.HintQuery, "FT.SEARCH i *": engine.HintQuery, "ft.create": engine.HintQuery, "CONTAINER.FLUSH c": engine.HintFlush, "COLLECTION.CLEAR c": engine.HintFlush,
-		"DOC.FIND c {}": engine.HintQuery, "INDEX.EXPLAIN c": engine.HintExplain, "DOC.WHY c 1": "did you mean DOC.EXPLAIN?", "DOC.INDEX c /a": engine.HintIndex, "CONTAINER.INDEXES": engine.HintIndexes, "INDEX.REBUILD c": engine.HintRebuild,
-		"CREATE INDEX c /a": engine.HintIndex, "drop index c /a": engine.HintUnindex, "SHOW INDEXES": engine.HintIndexes, "INDEXES": engine.HintIndexes, "INDEXES orders": engine.HintIndexes,
+		"doc.search": suggest.HintQuery, "FT.SEARCH i *": suggest.HintQuery, "ft.create": suggest.HintQuery, "CONTAINER.FLUSH c": suggest.HintFlush, "COLLECTION.CLEAR c": suggest.HintFlush,
+		"DOC.FIND c {}": suggest.HintQuery, "INDEX.EXPLAIN c": suggest.HintExplain, "DOC.WHY c 1": "did you mean DOC.EXPLAIN?", "DOC.INDEX c /a": suggest.HintIndex, "CONTAINER.INDEXES": suggest.HintIndexes, "INDEX.REBUILD c": suggest.HintRebuild,
+		"CREATE INDEX c /a": suggest.HintIndex, "drop index c /a": suggest.HintUnindex, "SHOW INDEXES": suggest.HintIndexes, "INDEXES": suggest.HintIndexes, "INDEXES orders": suggest.HintIndexes,
 		"CREATE": "", "CREATE USER": "", "CREATE.INDEX": "", "INDEX": "",
-		"CONTAINERS": engine.HintLists, "containers orders": engine.HintLists, "COLLECTIONS": engine.HintLists, "CONTAINERS LIST": "did you mean CONTAINER.LIST?", "JSON.XYZ": engine.HintJSON,
-		"FT": "", "JSON": "", "DOC": "", "CONTAINER": "", "HSET k f v": engine.HintTypes, "lpop": engine.HintTypes, "HSET.X": "", "DUMP k": "", "FTX.SEARCH": "", "QUERY": "", "COUNT": "", "FLUSH": "", "": "",
+		"CONTAINERS": suggest.HintLists, "containers orders": suggest.HintLists, "COLLECTIONS": suggest.HintLists, "CONTAINERS LIST": "did you mean CONTAINER.LIST?", "JSON.XYZ": suggest.HintJSON,
+		"FT": "", "JSON": "", "DOC": "", "CONTAINER": "", "HSET k f v": suggest.HintTypes, "lpop": suggest.HintTypes, "HSET.X": "", "DUMP k": "", "FTX.SEARCH": "", "QUERY": "", "COUNT": "", "FLUSH": "", "": "",
 		strings.Repeat("x", 1000): "", "FT." + strings.Repeat("x", 1000): "", "JSON." + strings.Repeat("x", 1000): "",
 	} {
-		if got := engine.Hint(strings.Split(call, " ")); got != want {
+		if got := suggest.Hint(strings.Split(call, " "), engine.Names()); got != want {
 			t.Errorf("%.50q: says %q, want %q", call, got, want)
 		}
 	}
-	for name := range engine.Hints {
+	for name := range suggest.Hints {
 		if engine.Table[name] != nil {
 			t.Errorf("a hint for the command %s", name)
 		}

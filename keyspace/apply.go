@@ -24,6 +24,7 @@ import (
 // applier has what a follower needs from one batch to the next. One goroutine uses it.
 type applier struct {
 	ks       *Keyspace
+	tx       *Tx // holds the locks while a batch is applied
 	batch    followedBatch
 	byNumber map[uint32]*Container // all containers
 	index    uint64                // of the last batch
@@ -77,7 +78,7 @@ func (ks *Keyspace) applyBatch(batch string, tail replica.Tail) (LSN, error) {
 			ks.applier.byNumber[c.number] = c
 		}
 	}
-	ks.applier.batch = b
+	ks.applier.batch, ks.applier.tx = b, &tx
 	if err := ks.applier.apply(tx.now); err != nil {
 		return 0, err
 	}
@@ -221,11 +222,7 @@ func (a *applier) item(it *changedItem) error {
 	if it.Change != itemRemoved {
 		t.NoteDue(it.TS, it.ExpireAt)
 	}
-	if !p.Watchers.Empty() {
-		for _, m := range p.Watchers.Of(c, it.ID) {
-			m.Set()
-		}
-	}
+	a.tx.alert(p, c, it.ID)
 	if c.hidden != nil && c.partOf != nil { // else it is loaded as a whole
 		return a.hiddenItem(t, it)
 	}

@@ -37,6 +37,11 @@ func (r *containerApplier) apply() error {
 	r.numbers = r.batch.Numbers()
 	r.hidden, r.taken = make(map[uint32]bool), make(map[uint32]content)
 	r.left, r.logs = make(map[string]*Container), make(map[uint32]*deathLog)
+	for _, number := range r.numbers {
+		if c := r.byNumber[number]; c != nil {
+			r.tx.noteState(c)
+		}
+	}
 	for _, step := range []func(number uint32, rec *record.Container) error{r.leave, r.arrive, r.linkLog, r.linkGroup, r.complete} {
 		for _, number := range r.numbers {
 			if err := step(number, r.batch.Records[number]); err != nil {

@@ -206,6 +206,7 @@ func (tx *Tx) Drop(c *Container) {
 // brought back by Undo as after Drop. It needs BeginAll.
 func (tx *Tx) Flush(c *Container) {
 	cat := tx.writeCatalogue()
+	tx.flushed = true
 	tx.buryBefore(c, c)
 	if c.emptyLocked() || tx.onlyPurgeable(c) {
 		return // FLUSHALL costs only containers with items
@@ -364,6 +365,7 @@ func (tx *Tx) FlushAll() {
 	if tx.ks.tables.Len() >= longFlush {
 		tx.MarkLong(true)
 	}
+	tx.flushed = true
 	for _, t := range tx.ks.tables.Some(nil, 0, math.MaxInt) {
 		if !t.Gone() && t.C.hidden == nil {
 			tx.Flush(t.C) // which detaches its other tables too

@@ -11,7 +11,7 @@ import (
 // Used estimates the memory of the items and containers in bytes: ids, values and their overhead. It is not
 // the size of the process, which has garbage and buffers besides.
 func (ks *Keyspace) Used() int64 {
-	used := ks.catalogue.Memory()
+	used := ks.catalogue.Memory() + ks.teller.counts.Bytes.Load()
 	for _, p := range ks.partitions {
 		used += p.Shard.Memory()
 	}

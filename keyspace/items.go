@@ -2,6 +2,7 @@ package keyspace
 
 import (
 	"cmp"
+	"strings"
 
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
@@ -51,6 +52,9 @@ func (tx *Tx) expire(t *table, e *memtable.Entry) {
 		tx.ks.expireLocked(t, e, tx.now)
 	} else if tx.OnDeath != nil {
 		tx.OnDeath(t.C, t.ID(e))
+	}
+	if !t.P.Watchers.Empty() && (tx.changed || e.Changing()) {
+		tx.willTell(t.P, t.C, strings.Clone(t.ID(e)))
 	}
 	tx.release(t, e)
 }

@@ -87,9 +87,10 @@ func (tx *Tx) buryEntry(t *table, e *memtable.Entry, id string) {
 	switch {
 	case tx.OnDeath != nil:
 		tx.OnDeath(t.C, id)
+		tx.willTell(t.P, t.C, id)
 	case t.C.deaths != nil:
 		tx.buried = append(tx.buried, tableEntry{Table: t, Entry: e})
-		alertDeathLocked(t, e)
+		tx.ks.alertDeathLocked(t, e)
 	default:
 		tx.ks.expireLocked(t, e, tx.now)
 	}

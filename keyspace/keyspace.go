@@ -46,6 +46,10 @@ type Options struct {
 	// use the keyspace. The id must be cloned to be kept.
 	OnDeath func(c *Container, id string, written LSN)
 
+	// OnTold is called for clients that cache what they have read; see tell.go. It runs under locks: it must
+	// return soon and not use the keyspace.
+	OnTold func(t *Told)
+
 	// OnLogged is called when the log of a container's deaths has more entries, has come or gone. It runs
 	// under locks: it must return soon and not use the keyspace.
 	OnLogged func(container string)
@@ -112,6 +116,7 @@ type Keyspace struct {
 	purge         *expiry.Purge
 	runner        *expiry.Runner
 	tables        tables.Set[*Container]
+	teller        teller
 	keepDead      atomic.Int64 // ms; see KeepDeadUntil
 	heard         atomic.Bool  // what DeathsHeard has returned last
 	undo          undoState
@@ -152,6 +157,7 @@ func Open(opt Options) (_ *Keyspace, err error) {
 	ks.beginRole()
 	opt = ks.opt
 	ks.purge = expiry.NewPurge(max(opt.ExpireEffort, 1), opt.Clock, ks.pools)
+	ks.initTeller()
 	ks.evictor.Init()
 	ks.watchEnder.Background = &ks.background
 	if ks.role != nil {
@@ -244,6 +250,7 @@ func (ks *Keyspace) endBackground() {
 	if ks.runner != nil {
 		ks.runner.Stop()
 	}
+	ks.endTeller()
 	close(ks.stop)
 	ks.background.Wait()
 }

@@ -184,7 +184,7 @@ func (ks *Keyspace) sampleLogged(t *table, n int) (s expiry.Sample) {
 		if log != nil {
 			tx.logDeath(t, e)
 			tx.buried = append(tx.buried, tableEntry{Table: t, Entry: e})
-			alertDeathLocked(t, e)
+			ks.alertDeathLocked(t, e)
 		}
 		tx.noteRemoved(t, e)
 	})

@@ -9,7 +9,7 @@ func (ks *Keyspace) punctual(c *Container) bool {
 // ListenersChanged looks whether someone hears of deaths: see Options.DeathsHeard. The purge looks ten times
 // a second too. It is cheap.
 func (ks *Keyspace) ListenersChanged() {
-	heard := ks.opt.DeathsHeard != nil && ks.opt.DeathsHeard()
+	heard := ks.teller.broadcast.Load() || ks.opt.DeathsHeard != nil && ks.opt.DeathsHeard()
 	if was := ks.heard.Swap(heard); heard && !was {
 		ks.purge.Rescan(ks.tables.Len())
 	}

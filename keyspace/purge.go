@@ -12,7 +12,7 @@ import (
 // releases the entry. This is the one place that reports deaths, once each, but for those that a transaction
 // is not certain of: see Tx.expire. The lock of t's partition must be held.
 func (ks *Keyspace) expireLocked(t *table, e *memtable.Entry, now int64) {
-	alertDeathLocked(t, e)
+	ks.alertDeathLocked(t, e)
 	if ks.opt.OnDeath != nil && !ks.follows() {
 		ks.opt.OnDeath(t.C, t.ID(e), max(LSN(e.LSN()), ks.catalogue.lsn, ks.leased(now)))
 	}
@@ -30,7 +30,10 @@ func (ks *Keyspace) pools(from, n int) []expiry.Pool {
 }
 
 // PurgeOnce runs one slow cycle of the active purge to its end. Tests drive the purge with it.
-func (ks *Keyspace) PurgeOnce() { ks.purge.Whole() }
+func (ks *Keyspace) PurgeOnce() {
+	ks.tellDue(ks.Now() + 1)
+	ks.purge.Whole()
+}
 
 // Garbage estimates the bytes of memory that former keys and values take: what [Keyspace.Clean] can free.
 func (ks *Keyspace) Garbage() (n int64) {

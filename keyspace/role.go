@@ -217,6 +217,11 @@ func (ks *Keyspace) holdTimers() {
 		until = expiry.NeverDue
 	}
 	ks.purge.HoldTimers(until)
+	if ks.follows() { // they are told when the clock moves: see settleApplied
+		ks.teller.timers.HoldTimers(expiry.NeverDue)
+	} else {
+		ks.teller.timers.HoldTimers(0)
+	}
 }
 
 // sweep notes the moment of the batches to come, and commits what waits, of a leader. The lease of the moment
@@ -255,6 +260,11 @@ func (ks *Keyspace) settleApplied(lsn LSN, t replica.Tail) error {
 		return err
 	}
 	ks.clock.Follow(t.Moment)
+	if ks.teller.timers.NextDue() <= ks.Now() {
+		ks.teller.timers.HoldTimers(0)
+		ks.tellDue(ks.Now() + 1)
+		ks.teller.timers.HoldTimers(expiry.NeverDue)
+	}
 	return nil
 }
 

@@ -21,6 +21,7 @@ func (tx *Tx) Rollback() LSN {
 	tx.group.Reset()
 	tx.removed, tx.alerted = tx.removed[:0], nil
 	tx.replaced, tx.buried, tx.logged = false, nil, nil
+	tx.untell()
 	return tx.Close()
 }
 
@@ -44,6 +45,7 @@ func (tx *Tx) noteDeaths(t *table, purgeable expiry.Limits) {
 
 // noteContainer records a container, but for its tables, before it is made, changed or dropped.
 func (tx *Tx) noteContainer(c *Container) {
+	tx.noteState(c)
 	cat := &tx.ks.catalogue
 	listed, dropped := cat.ByName[c.name] == c, len(cat.dropped)
 	created, number, lastDB, policy, history := c.created, c.number, c.lastDB, c.policy.Load(), c.history.Load()

@@ -23,7 +23,7 @@ import (
 // happens, or the end of an entry's retention or of an undo window. It is [expiry.NeverDue] if nothing is. It
 // may be a little early.
 func (ks *Keyspace) NextDue() int64 {
-	next := ks.purge.NextDue()
+	next := min(ks.purge.NextDue(), ks.teller.timers.NextDue())
 	if ks.undo.Any() {
 		p := ks.partitions[0]
 		p.Mu.Lock()
@@ -43,6 +43,7 @@ func (ks *Keyspace) DoDue(later int64, pause func()) {
 		ks.beginTimersLocked(tx.now)
 		tx.Close()
 	}
+	ks.tellDue(later)
 	ks.purge.Due(later, func(pools []expiry.Pool) { ks.buryInOrder(pools, pause) })
 	ks.EndWindows()
 }

@@ -26,6 +26,10 @@ type Tx struct {
 	// By names the client in the history of containers: its address and name. It outlasts Close.
 	By string
 
+	// Client is the number of the client, for what it is not to be told of its own changes; 0: none. It
+	// outlasts Close.
+	Client int64
+
 	held    locks.Held
 	group   aof.Commands // changes of the catalogue, as commands; Close adds those of items
 	changes changeList   // of items
@@ -46,11 +50,14 @@ type txState struct {
 	single   *partition // that of BeginKey, nil after any other Begin
 	singleID string     // and its id
 
-	changed  bool            // the catalogue was changed
-	made     *Container      // the container that was made last
-	veto     error           // see Veto
-	replaced bool            // all items of a container were replaced or removed
-	alerted  []*watch.Mark   // of those who watch a changed item
+	changed  bool          // the catalogue was changed
+	made     *Container    // the container that was made last
+	veto     error         // see Veto
+	replaced bool          // all items of a container were replaced or removed
+	alerted  []*watch.Mark // of those who watch a changed item
+	told     []toldChange  // that clients have read
+	noted    []notedContainer
+	flushed  bool            // clients are to be told that nothing holds any more
 	reveal   LSN             // covers everything that was read
 	follows  bool            // it began on a node of a cluster that follows
 	kept     bool            // lookup has left a dead item where it is
@@ -145,6 +152,7 @@ func (tx *Tx) Close() LSN {
 	for _, m := range tx.alerted {
 		m.Set()
 	}
+	tx.tellAll(lsn)
 	setTimersLocked(tx.recorded, tx.now)
 	tx.changes.FreeReplaced()
 	tx.changes.ReleaseRemoved()
@@ -184,7 +192,7 @@ func (tx *Tx) reset() {
 
 // untouched reports whether the transaction has changed nothing.
 func (tx *Tx) untouched() bool {
-	return !tx.changed && tx.veto == nil && tx.group.Size() == 0 && len(tx.removed)+len(tx.alerted) == 0 && tx.changes.Untouched()
+	return !tx.changed && tx.veto == nil && tx.group.Size() == 0 && len(tx.removed)+len(tx.alerted)+len(tx.told)+len(tx.noted) == 0 && !tx.flushed && tx.changes.Untouched()
 }
 
 // keep empties a slice for reuse, or drops it if it has grown beyond most.

@@ -92,18 +92,24 @@ func (tx *Tx) Unwatch(w *Watcher) {
 	}
 }
 
-// alert marks the watchers of an id when the transaction closes.
+// alert marks the watchers of an id when the transaction closes, and tells those who have read it.
 func (tx *Tx) alert(p *partition, c *Container, id string) {
 	if !p.Watchers.Empty() {
 		tx.alerted = append(tx.alerted, p.Watchers.Of(c, id)...)
+		tx.willTell(p, c, id)
 	}
 }
 
-// alertDeathLocked marks the watchers of an item that was removed because it is dead, if Swap has brought it
-// alive: an item that lived when its watch began is found dead by Changed. Without a swap a watch may have
-// begun after the death, and the item never lived for it. The lock of its partition must be held.
-func alertDeathLocked(t *table, e *memtable.Entry) {
-	if t.P.Watchers.Empty() || t.C.swapped == 0 || e.Dead(t.C.Policy(), t.C.swapped) {
+// alertDeathLocked tells those who have read an item that was removed because it is dead. It marks its
+// watchers if Swap has brought it alive: an item that lived when its watch began is found dead by Changed.
+// Without a swap a watch may have begun after the death, and the item never lived for it. The lock of its
+// partition must be held.
+func (ks *Keyspace) alertDeathLocked(t *table, e *memtable.Entry) {
+	if t.P.Watchers.Empty() {
+		return
+	}
+	ks.tellDeathLocked(t.P, t.C, t.ID(e))
+	if t.C.swapped == 0 || e.Dead(t.C.Policy(), t.C.swapped) {
 		return
 	}
 	for _, m := range t.P.Watchers.Of(t.C, t.ID(e)) {

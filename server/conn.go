@@ -239,7 +239,7 @@ func (c *conn) setDeadline() error {
 	switch {
 	case c.stalling.Load():
 		limit = c.server.timeouts.stall
-	case c.session.ReceivesMessages(), c.session.Proxied:
+	case c.session.MayBeSilent(), c.session.Proxied:
 		limit = 0
 	}
 	limit, err := c.limitAuth(limit)
@@ -252,7 +252,7 @@ func (c *conn) setDeadline() error {
 
 // limitIdle applies a new timeout to an idle client, unless a loop serves it. Any goroutine may call it.
 func (c *conn) limitIdle(timeout time.Duration) {
-	if c.stalling.Load() || c.session.ReceivesMessages() || c.unauthenticated(c.server.Settings()) {
+	if c.stalling.Load() || c.session.MayBeSilent() || c.unauthenticated(c.server.Settings()) {
 		return
 	}
 	c.whileWaiting(func() { _ = c.socket.readWithin(timeout) }) // if it fails the connection is gone
@@ -385,6 +385,9 @@ func (c *conn) finish(err error) error {
 func (c *conn) awaitResume(args []string, resume <-chan struct{}) ([]string, error) {
 	if err := c.flush(); err != nil {
 		return nil, err
+	}
+	if c.outbox != nil { // the command has not begun
+		c.outbox.unhold(c.session.Proto)
 	}
 	args = c.shrink(args)
 	c.server.paused.Add(1)

@@ -34,7 +34,7 @@ func realServer(t testing.TB, options ...string) (s *Server, address string) {
 func realEngine(t testing.TB, s *Server) *engine.Engine {
 	t.Helper()
 	e := &engine.Engine{Host: s, Log: zerolog.Nop()}
-	ks, err := keyspace.Open(keyspace.Options{Dir: s.Settings().Dir, Partitions: 4, OnDeath: e.Broker.OnDeath, DeathsHeard: e.Broker.DeathsHeard, OnLogged: e.OnLogged})
+	ks, err := keyspace.Open(keyspace.Options{Dir: s.Settings().Dir, Partitions: 4, OnDeath: e.Broker.OnDeath, DeathsHeard: e.Broker.DeathsHeard, OnLogged: e.OnLogged, OnTold: e.Broker.OnTold})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,6 +101,18 @@ var conversations = map[string][]struct {
 			1: ">3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n*2\r\n$4\r\npong\r\n$0\r\n\r\n"}},
 		{2, "PUBLISH a x", map[int]string{1: "*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nx\r\n", 2: ":1\r\n"}},
 		{1, "PING\nQUIT\nPING", map[int]string{1: "*2\r\n$4\r\npong\r\n$0\r\n\r\n+OK\r\n"}},
+	},
+	// A message comes after the reply that has read its key, and after that of the own change.
+	"caches": {
+		{1, "CLIENT REPLY SKIP\nHELLO 3\nCLIENT TRACKING ON\nSET k 1\nGET k\nSET k 2\nGET k\nPING", map[int]string{
+			1: "+OK\r\n+OK\r\n$1\r\n1\r\n+OK\r\n>2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n$1\r\n2\r\n+PONG\r\n"}},
+		{2, "SET k 3", map[int]string{1: ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n", 2: "+OK\r\n"}},
+		{1, "MGET k a b\nMULTI\nSET a 1\nGET b\nDEL k\nEXEC\nGET k", map[int]string{
+			1: "*3\r\n$1\r\n3\r\n_\r\n_\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*3\r\n+OK\r\n_\r\n:1\r\n>2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\na\r\n>2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n_\r\n"}},
+		{2, "FLUSHALL", map[int]string{1: ">2\r\n$10\r\ninvalidate\r\n_\r\n", 2: "+OK\r\n"}},
+		{1, "CLIENT TRACKING OFF\nCLIENT TRACKING ON BCAST PREFIX a PREFIX b NOLOOP\nSET a 1", map[int]string{1: "+OK\r\n+OK\r\n+OK\r\n"}},
+		{2, "MSET a1 1 c 1", map[int]string{1: ">2\r\n$10\r\ninvalidate\r\n*1\r\n$2\r\na1\r\n", 2: "+OK\r\n"}},
+		{1, "CLIENT TRACKING OFF\nSET a 1\nRESET\nQUIT", map[int]string{1: "+OK\r\n+OK\r\n+RESET\r\n+OK\r\n"}},
 	},
 	// No client sees a disconnected one any more, not even in the same pipeline.
 	"killed": {

@@ -508,6 +508,7 @@ func (s *Server) Info() engine.ServerInfo {
 	s.mu.Unlock()
 	return engine.ServerInfo{
 		Version:          Version,
+		ReportedVersion:  settings.Version,
 		StartedAt:        s.startedAt,
 		TCPPort:          settings.Port,
 		ConfigFile:       settings.ConfigFile,

@@ -14,16 +14,11 @@ import (
 // clientCommand is about the connections of all clients.
 var clientCommand = engine.Command{
 	Name: "client", Since: "2.4.0", Summary: "A container for client connection commands",
-	Sub: []engine.Command{
+	Sub: append(trackingCommands, []engine.Command{
 		engine.HelpRow("client", "5.0.0"),
 		{
 			Name: "getname", Since: "2.6.9", Summary: "Get the current connection name",
 			Flags: engine.NoScript | engine.Loading | engine.Stale | engine.OnNode, Parse: engine.NoParse(runClientGetName),
-		},
-		{
-			Name: "getredir", Since: "6.0.0", Summary: "Get tracking notifications redirection client ID if any",
-			Flags: engine.NoScript | engine.Loading | engine.Stale | engine.OnNode,
-			Parse: engine.NoParse(func(*engine.Context) engine.Reply { return engine.Integer(-1) }), // nothing is tracked
 		},
 		{
 			Name: "id", Since: "5.0.0", Summary: "Returns the client ID for the current connection",
@@ -83,14 +78,6 @@ var clientCommand = engine.Command{
 			Flags: engine.NoScript | engine.Loading | engine.Stale | engine.OnNode, Parse: parseClientSetName,
 		},
 		{
-			Name: "trackinginfo", Since: "6.2.0",
-			Summary: "Return information about server assisted client side caching for the current connection",
-			Flags:   engine.NoScript | engine.Loading | engine.Stale | engine.OnNode,
-			Parse: engine.NoParse(func(*engine.Context) engine.Reply {
-				return engine.Map(engine.Bulk("flags"), engine.Set(engine.Bulk("off")), engine.Bulk("redirect"), engine.Integer(-1), engine.Bulk("prefixes"), engine.Array())
-			}),
-		},
-		{
 			Name: "unblock", Syntax: "client-id [TIMEOUT | ERROR]", Since: "5.0.0",
 			Summary: "Unblock a client blocked in a blocking command from a different connection",
 			Flags:   engine.Admin | engine.NoScript | engine.Loading | engine.Stale | engine.OnNode, Parse: parseClientUnblock,
@@ -99,7 +86,7 @@ var clientCommand = engine.Command{
 			Name: "unpause", Since: "6.2.0", Summary: "Resume processing of clients that were paused",
 			Flags: engine.Admin | engine.NoScript | engine.Loading | engine.Stale | engine.OnNode, Parse: engine.NoParse(runClientUnpause),
 		},
-	},
+	}...),
 }
 
 func runClientGetName(x *engine.Context) engine.Reply {

@@ -94,7 +94,7 @@ func parseSelect(in *engine.Input) (engine.Run, error) {
 }
 
 func runReset(x *engine.Context) engine.Reply {
-	x.Engine.CloseSession(x.Session)
+	x.Engine.ReleaseSession(x.Session)
 	x.Session.Reset()
 	x.Session.Authenticated.Store(!x.Engine.Host.PasswordSet())
 	x.Close = x.Session.Deposed.Load() // see disconnectLed
@@ -223,7 +223,7 @@ func (h *hello) run(x *engine.Context) engine.Reply {
 	}
 	return engine.Map(
 		engine.Bulk("server"), engine.Bulk("redis"), // as clients expect
-		engine.Bulk("version"), engine.Bulk(RedisVersion),
+		engine.Bulk("version"), engine.Bulk(x.Engine.Host.Info().ReportedVersion),
 		engine.Bulk("proto"), engine.Count(s.Proto),
 		engine.Bulk("id"), engine.Integer(s.ID),
 		engine.Bulk("mode"), engine.Bulk(x.Engine.Mode()),

@@ -13,6 +13,7 @@ import (
 	"mayfly/cluster/topology"
 	"mayfly/commands/engine"
 	"mayfly/commands/items"
+	"mayfly/commands/latency"
 	"mayfly/keyspace"
 )
 
@@ -104,7 +105,7 @@ func serverSection(r *InfoReport) {
 	if err != nil {
 		executable = ""
 	}
-	r.Field("redis_version", RedisVersion)
+	r.Field("redis_version", r.Host.ReportedVersion)
 	r.Field("redis_mode", r.X.Engine.Mode())
 	r.Field("mayfly_version", r.Host.Version)
 	r.Field("os", operatingSystem())
@@ -129,6 +130,8 @@ func clientsSection(r *InfoReport) {
 	r.Field("connected_clients", r.Host.Connected)
 	r.Field("maxclients", r.Host.MaxClients)
 	r.Field("blocked_clients", r.Host.PausedClients) // that wait: in BLOCK, for CLIENT PAUSE, after wrong passwords
+	tracking, _ := r.X.Engine.Broker.Trackers()
+	r.Field("tracking_clients", tracking)
 	r.Field("pubsub_clients", r.X.Engine.Broker.SubscribedSessions.Load())
 	r.Field("monitor_clients", r.X.Engine.Broker.MonitoringSessions.Load())
 }
@@ -246,6 +249,14 @@ func statsSection(r *InfoReport) {
 	r.Field("pubsub_patterns", r.X.Engine.Broker.CountNames(engine.SubPattern))
 	r.Field("pubsubshard_channels", r.X.Engine.Broker.CountNames(engine.SubShard))
 	r.Field("client_output_buffer_limit_disconnections", r.Host.SlowSubscribers)
+	var noted, items int64
+	if ks := r.X.Engine.Keyspace(); ks != nil {
+		noted, items = ks.Noted()
+	}
+	_, prefixes := r.X.Engine.Broker.Trackers()
+	r.Field("tracking_total_keys", noted)
+	r.Field("tracking_total_items", items)
+	r.Field("tracking_total_prefixes", prefixes)
 	r.Field("total_error_replies", c.Errors)
 	r.Field("acl_access_denied_auth", c.Denied) // wrong passwords
 }
@@ -513,7 +524,7 @@ func latencyStatsSection(r *InfoReport) {
 }
 
 // percentilesOf returns percentiles in µs, "p50=1.007,p99.9=12.031".
-func percentilesOf(h *engine.Histogram, percentiles []float64) string {
+func percentilesOf(h *latency.Histogram, percentiles []float64) string {
 	list := make([]string, len(percentiles))
 	for i, p := range percentiles {
 		list[i] = fmt.Sprintf("p%s=%.3f", engine.FormatPercentile(p), float64(h.Percentile(p))/float64(time.Microsecond))

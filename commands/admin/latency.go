@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"mayfly/commands/engine"
+	"mayfly/commands/latency"
 )
 
 // LatencyCommand reports how long commands take, and when something took too long.
@@ -53,7 +54,7 @@ func latencyRow(c engine.Command) engine.Command {
 
 func runLatencyLatest(x *engine.Context) engine.Reply {
 	list := []engine.Reply{}
-	x.Engine.Latency.Each(func(event string, s *engine.LatencySeries) {
+	x.Engine.Latency.Each(func(event string, s *latency.Series) {
 		last := s.Samples[len(s.Samples)-1]
 		list = append(list, engine.Array(engine.Bulk(event), engine.Integer(last.Second), engine.Integer(last.Took), engine.Integer(s.Worst)))
 	})
@@ -62,7 +63,7 @@ func runLatencyLatest(x *engine.Context) engine.Reply {
 
 func runLatencyHistory(x *engine.Context) engine.Reply {
 	list := []engine.Reply{}
-	x.Engine.Latency.Of(x.Input.Args[2], func(s *engine.LatencySeries) {
+	x.Engine.Latency.Of(x.Input.Args[2], func(s *latency.Series) {
 		if s == nil {
 			return
 		}
@@ -104,7 +105,7 @@ func parseLatencyHistogram(in *engine.Input) (engine.Run, error) {
 
 // Distribution is the histogram of calls in µs, in the form of Redis. The bounds are powers of two, and
 // empty buckets are left out.
-func Distribution(h *engine.Histogram) engine.Reply {
+func Distribution(h *latency.Histogram) engine.Reply {
 	var list []engine.Reply
 	before := int64(0)
 	for end, shorter := range h.Octaves {
@@ -120,7 +121,7 @@ func Distribution(h *engine.Histogram) engine.Reply {
 
 func runLatencyGraph(x *engine.Context) (reply engine.Reply) {
 	event := x.Input.Args[2]
-	x.Engine.Latency.Of(event, func(s *engine.LatencySeries) {
+	x.Engine.Latency.Of(event, func(s *latency.Series) {
 		if s == nil {
 			reply = engine.Fail(engine.Errorf(engine.ErrNoSamples, strings.ToValidUTF8(engine.Shown(event), "?")))
 			return

@@ -5,17 +5,17 @@ import (
 	"slices"
 	"strings"
 
-	"mayfly/commands/engine"
+	"mayfly/commands/latency"
 )
 
 // latencyDoctor is the report of LATENCY DOCTOR.
-func latencyDoctor(m *engine.LatencyMonitor) string {
+func latencyDoctor(m *latency.Monitor) string {
 	if m.Off() {
 		return "Latency monitoring is off. Switch it on with CONFIG SET latency-monitor-threshold <milliseconds>.\n"
 	}
 	var out strings.Builder
 	slow := map[string]bool{}
-	m.Each(func(event string, s *engine.LatencySeries) {
+	m.Each(func(event string, s *latency.Series) {
 		slow[event] = true
 		average, deviation, period := summarize(s)
 		fmt.Fprintf(&out, "%s: %d latency spikes (average %dms, mean deviation %dms, period %.2f sec). Worst all time event %dms.\n",
@@ -24,10 +24,10 @@ func latencyDoctor(m *engine.LatencyMonitor) string {
 	if len(slow) == 0 {
 		return "Nothing has taken longer than latency-monitor-threshold.\n"
 	}
-	if slow[engine.LatencyOfCommit] {
+	if slow[latency.OfCommit] {
 		out.WriteString("The disk is slow: check appendfsync and other writers.\n")
 	}
-	if slow[engine.LatencyOfCommand] || slow[engine.LatencyOfFast] {
+	if slow[latency.OfCommand] || slow[latency.OfFast] {
 		out.WriteString("Some commands are slow: SLOWLOG GET lists them, LATENCY HISTOGRAM shows how often.\n")
 	}
 	return out.String()
@@ -35,7 +35,7 @@ func latencyDoctor(m *engine.LatencyMonitor) string {
 
 // summarize returns the mean of the samples and their mean deviation from it, in ms. period is the mean
 // time between two samples in seconds.
-func summarize(s *engine.LatencySeries) (average, deviation int64, period float64) {
+func summarize(s *latency.Series) (average, deviation int64, period float64) {
 	n := int64(len(s.Samples))
 	for _, sample := range s.Samples {
 		average += sample.Took
@@ -58,7 +58,7 @@ const (
 
 // latencyGraph draws the samples as columns, as Redis does, the oldest at the left. Below each column stands
 // its age at the time now (seconds), top to bottom.
-func latencyGraph(s *engine.LatencySeries, event string, now int64) string {
+func latencyGraph(s *latency.Series, event string, now int64) string {
 	low, high := s.Samples[0].Took, s.Samples[0].Took
 	for _, sample := range s.Samples {
 		low, high = min(low, sample.Took), max(high, sample.Took)

@@ -40,6 +40,7 @@ type Broker struct {
 	monitors   []*Session // the sessions of MONITOR
 	registries [3]registry
 	patterns   []*subscribers // those of all patterns, not modified any more; nil: not known
+	trackers   trackers
 
 	Queue eventQueue
 	batch []Event // the events in delivery; of the goroutine that delivers

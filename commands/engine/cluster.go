@@ -75,6 +75,7 @@ func (e *Engine) Role() string {
 func (e *Engine) Suspend() {
 	e.suspended.Store(true)
 	e.Scripts.EndAll(errScriptDeposed)
+	e.Broker.TellAll()
 	// A session that passes the check from here on has begun after it: what it executes is refused. The
 	// others are disconnected.
 	e.Host.Disconnect(func(*Session) bool { return true })
@@ -129,6 +130,7 @@ func (e *Engine) LeaderChanged(v *topology.View) {
 		}
 	}
 	l.led = v.Leads()
+	e.Broker.TellAll()
 }
 
 // deposedGrace is the time between two looks for clients of a deposed leader that have their replies.

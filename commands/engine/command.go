@@ -159,6 +159,7 @@ const (
 	OnlyInCluster                     // unknown to a server without a cluster
 	MayGrow                           // may grow memory; frees some at the memory limit first, and its Run refuses
 	MayWrite                          // runs commands that may write; CLIENT PAUSE WRITE holds it back like a write
+	Receives                          // others may send to the client from now on
 )
 
 // Input is what Parse may read.

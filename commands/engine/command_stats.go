@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mayfly/commands/latency"
 	"mayfly/expiry/clock"
 )
 
@@ -17,7 +18,7 @@ import (
 
 // callStats are the statistics of one command in one shard.
 type callStats struct {
-	durations DurationCounter
+	durations latency.Counter
 	untracked atomic.Int64 // calls that are not in durations: see SetLatencyTracking
 	time      atomic.Int64 // ns, of all calls
 	failed    atomic.Int64 // calls with an error as reply
@@ -53,10 +54,10 @@ func (s *callStatsShard) reset() {
 type CommandStats struct {
 	Name      string // full, "config|get"
 	Calls     int64
-	Time      time.Duration // of all calls
-	Failed    int64         // calls with an error as reply
-	Rejected  int64         // calls that did not run: too few arguments, no password, no memory …
-	Durations Histogram     // of the calls while latency-tracking was on
+	Time      time.Duration     // of all calls
+	Failed    int64             // calls with an error as reply
+	Rejected  int64             // calls that did not run: too few arguments, no password, no memory …
+	Durations latency.Histogram // of the calls while latency-tracking was on
 }
 
 // CommandStats returns the statistics of all commands that were called, sorted by name.
@@ -144,18 +145,6 @@ func (st *statistics) resetCommandStats() {
 	}
 }
 
-// threshold is the shortest duration that a log records. The zero value records nothing.
-type threshold struct{ shortest atomic.Int64 } // ns; 0: none
-
-// Off reports whether nothing is recorded.
-func (t *threshold) Off() bool { return t.shortest.Load() == 0 }
-
-// Exceeds reports whether a duration is recorded.
-func (t *threshold) Exceeds(took time.Duration) bool {
-	shortest := t.shortest.Load()
-	return shortest > 0 && int64(took) >= shortest
-}
-
 // ResetTimer notes that the session waits for its client or the disk. So the next command does not start
 // at the end of the last one.
 func (s *Session) ResetTimer() { s.lastEnd = 0 }
@@ -181,9 +170,9 @@ func (e *Engine) recordCall(s *Session, r *Row, args []string, start time.Durati
 		e.Slowlog.record(s, e.Now(), took, redacted(r, args))
 	}
 	if e.Latency.Exceeds(took) {
-		event := LatencyOfCommand
+		event := latency.OfCommand
 		if r.Flags&Fast != 0 {
-			event = LatencyOfFast
+			event = latency.OfFast
 		}
 		e.Latency.Record(event, e.Now(), took)
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"mayfly/commands/latency"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 	"mayfly/keyspace/replica"
@@ -43,7 +44,7 @@ func (e *Engine) commit(lsn keyspace.LSN, until time.Duration, now bool) error {
 	start := clock.Monotonic()
 	err := ks.WaitUntil(lsn, until, now)
 	if took := clock.Monotonic() - start; e.Latency.Exceeds(took) {
-		e.Latency.Record(LatencyOfCommit, e.Now(), took)
+		e.Latency.Record(latency.OfCommit, e.Now(), took)
 	}
 	return err
 }

@@ -35,7 +35,7 @@
 // Here, errors.go has the texts of errors, events.go reads and changes items, counts reads and publishes
 // events. A command takes its way through session.go, transactions.go, pause.go, slow.go (commands that
 // take long), prefetch.go, memory_limit.go and client_memory.go. A script is a transaction of its own
-// kind (script_run.go). The figures are in statistics.go, command_stats.go and histogram.go.
+// kind (script_run.go). The figures are in statistics.go and command_stats.go.
 //
 // # Events
 //

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mayfly/commands/latency"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 
@@ -27,7 +28,7 @@ type Engine struct {
 	Broker  Broker // its OnDeath must be that of the keyspace
 	Log     zerolog.Logger
 	Slowlog Slowlog
-	Latency LatencyMonitor
+	Latency latency.Monitor
 
 	// Loading returns how far the load of the data folder is, for INFO before a keyspace is open. It is set
 	// before the first command; nil: not known.
@@ -81,6 +82,10 @@ func (e *Engine) Keyspace() *keyspace.Keyspace { return e.keyspace.Load() }
 func (e *Engine) SetKeyspace(ks *keyspace.Keyspace) {
 	e.keyspace.Store(ks)
 	e.suspended.Store(false)
+	if _, prefixes := e.Broker.Trackers(); prefixes > 0 && ks != nil {
+		ks.SetBroadcast(true)
+	}
+	e.Broker.TellAll()
 	e.Leadership.wake(nil)
 }
 
@@ -137,7 +142,8 @@ type Host interface {
 // ServerInfo holds the figures of the server for INFO.
 type ServerInfo struct {
 	Version          string
-	StartedAt        int64 // ms
+	ReportedVersion  string // of Redis
+	StartedAt        int64  // ms
 	TCPPort          int
 	ConfigFile       string
 	Connected        int // clients
@@ -192,10 +198,19 @@ func (e *Engine) Execute(s *Session, args []string) (out Outcome) {
 	start, mode := s.StartTime(), s.Replies
 	s.Current = nil
 	e.execute(s, args, &out)
-	if out.Deferred || out.Forward != nil {
+	if out.Deferred {
+		return out
+	}
+	if out.Forward != nil {
+		if s.Tracking.Caching {
+			s.endCaching(args)
+		}
 		return out
 	}
 	s.script.logged = 0
+	if s.Tracking.Caching {
+		s.endCaching(args)
+	}
 	if s.Awaits|s.waited != 0 {
 		out.Waited = s.endWaits()
 	}
@@ -373,6 +388,12 @@ func (e *Engine) Run(s *Session, r *Row, args []string, run Run, out *Outcome) e
 	if s.Service == serveLeads && !s.unanswered.Load() {
 		s.unanswered.Store(true)
 	}
+	if s.Tracking.On && s.Service != ServeDetached {
+		if s.tracks(r) || s.Tracking.reads && r.Scope >= ScopeQueue {
+			e.makeRoom(s, len(args))
+		}
+		s.Receiver.Hold()
+	}
 	switch err := e.begin(s, r, args); {
 	case err == errLocked:
 		out.Deferred = true
@@ -409,6 +430,9 @@ func (e *Engine) Run(s *Session, r *Row, args []string, run Run, out *Outcome) e
 		if s.Ctx.Batch != nil {
 			e.Broker.flush(s, s.Ctx.Batch, s.Revealed)
 		}
+		if s.Tracking.On && r.Flags&ReadOnly == 0 { // what it has changed is told directly after the reply
+			e.Broker.Drain()
+		}
 		clear(s.idBuffer)        // they are views of the read buffer, which may be large
 		if r.Scope == ScopeAll { // a pipeline of them would keep others out
 			s.giveWay()
@@ -426,6 +450,9 @@ func (e *Engine) Run(s *Session, r *Row, args []string, run Run, out *Outcome) e
 		s.Tx.MarkLong(true)
 	}
 	s.noteCommand(r, s.Tx.Now())
+	if s.tracks(r) {
+		s.Ctx.track(r, args, s.idBuffer)
+	}
 	out.Reply = run(&s.Ctx)
 	if veto := s.Tx.Veto(); veto != nil {
 		out.Reply, s.Ctx.Outside, s.Ctx.aborted = Fail(e.vetoed(s, r, args, veto)), nil, true

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"mayfly/commands/suggest"
 	"mayfly/expiry"
 	"mayfly/keyspace"
 	"mayfly/redisfmt"
@@ -211,7 +212,7 @@ func unknownCommand(args []string) error {
 		preview.WriteString("'" + arg[:min(len(arg), maxShown-preview.Len())] + "' ")
 	}
 	with := "with"
-	if text := Hint(args); text != "" {
+	if text := suggest.Hint(args, Names()); text != "" {
 		with = text + " With"
 	}
 	return Error("ERR unknown command '" + Shown(args[0]) + "', " + with + " args beginning with: " + preview.String())

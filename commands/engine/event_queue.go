@@ -26,7 +26,9 @@ type Event struct {
 	channels  EventClasses // ToKeyspace, ToKeyevent or both
 	container *keyspace.Container
 	id        string
-	lsn       keyspace.LSN // of a death
+	lsn       keyspace.LSN // of a death, and of what is told
+
+	told *keyspace.Told // for clients that cache; nil: nothing
 }
 
 // eventBatch is the events of one command, which are sealed together. The queue's mutex protects it.
@@ -306,6 +308,9 @@ func (b *Broker) deliverEvent(ev *Event) {
 		lsn = ev.batch.lsn
 	}
 	switch {
+	case ev.told != nil:
+		b.deliverTold(ev.told)
+		return
 	case ev.numbered != "":
 		b.publishNamed(ev.Channel, ev.numbered, ev.Text, lsn, ev.Bound)
 		return

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mayfly/cluster/topology"
+	"mayfly/keyspace"
 	"mayfly/redisfmt"
 )
 
@@ -136,8 +137,12 @@ func (e *Engine) forward(s *Session, r *Row, args []string, refusal error, out *
 			if c.row.Name == "select" && len(c.in.Args) == 2 {
 				selected = c.in.Args[1]
 			}
+			e.trackForwarded(s, c.row, c.in.Args)
 		}
 		if selected != "" {
+			if s.Tracking.reads { // what it reads there has no notes here
+				e.Broker.OnTold(&keyspace.Told{Clients: []int64{s.ID}})
+			}
 			f.Done = func() { e.selectAsLeader(s, selected) }
 		}
 		e.discard(s)
@@ -150,6 +155,9 @@ func (e *Engine) forward(s *Session, r *Row, args []string, refusal error, out *
 		if r.Name == "watch" {
 			f.Kind, s.remote = ForwardWatch, watches
 		}
+	}
+	if !exec {
+		e.trackForwarded(s, r, args)
 	}
 	f.Commands = append(f.Commands, e.withBody(r, args))
 	s.noteCommand(r, e.Now())

@@ -102,6 +102,9 @@ func (e *Engine) evict(s *Session, limit int64, size int, out *Outcome) bool {
 	if x.Batch != nil {
 		e.Broker.flush(s, x.Batch, lsn)
 	}
+	if s.Tracking.On { // the client is told before the reply
+		e.Broker.Drain()
+	}
 	return ok || e.Keyspace().Used() <= limit
 }
 

@@ -512,6 +512,9 @@ func (r *scriptRun) perform(row *Row, args []string) (reply Reply) {
 		}
 	}
 	x.Input = &r.in
+	if x.Session.tracks(row) {
+		x.track(row, args, r.ids)
+	}
 	reply = run(x)
 	for x.Outside != nil {
 		outside, again := x.Outside, false

@@ -58,6 +58,7 @@ type Serving struct {
 	// Disconnected is set when others disconnect the client. No listing shows the session any more,
 	// though its goroutine may take a moment to end.
 	Disconnected atomic.Bool
+	ended        atomic.Bool // the connection has gone
 }
 
 // running is the command that a session runs, and what it keeps for the next one.
@@ -130,6 +131,8 @@ type listed struct {
 	Monitoring bool // MONITOR
 	noTouch    bool // CLIENT NO-TOUCH
 	blocked    bool // a command waits
+
+	Tracking Tracking // changed with the broker's mutex held too
 }
 
 const NoTransaction = -1
@@ -147,6 +150,7 @@ func NewSession(id int64, addr, laddr string, now int64) *Session {
 	s.Proto, s.Database, s.Queued, s.created = 2, "0", NoTransaction, now
 	s.lastUsed.Store(now)
 	s.SetName("")
+	s.Tx.Client = id
 	s.Tx.OnDeath = func(c *keyspace.Container, id string) { s.Ctx.Notify(EventExpired, c, id) }
 	return s
 }
@@ -250,10 +254,10 @@ func (s *Session) ClientLine(now int64, running []string) string {
 	}
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=-1 name=%s age=%d idle=%d flags=%s db=%d"+
 		" sub=%d psub=%d ssub=%d multi=%d qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=0 rbp=0"+
-		" obl=0 oll=%d omem=%d tot-mem=%d events=r cmd=%s user=default redir=-1 resp=%d lib-name=%s lib-ver=%s\n",
+		" obl=0 oll=%d omem=%d tot-mem=%d events=r cmd=%s user=default redir=%d resp=%d lib-name=%s lib-ver=%s\n",
 		s.ID, s.Addr, s.LAddr, s.Name, s.age(now), s.idle(now), s.flagLetters(), s.DatabaseNumber,
 		s.Subscribed[SubChannel], s.Subscribed[SubPattern], s.Subscribed[SubShard],
-		s.Queued, queryBytes, room, argBytes, s.queuedSize, s.unsent.Load(), s.unsentSize.Load(), total, command, s.Proto, s.LibName, s.LibVer)
+		s.Queued, queryBytes, room, argBytes, s.queuedSize, s.unsent.Load(), s.unsentSize.Load(), total, command, s.Tracking.Redirection(), s.Proto, s.LibName, s.LibVer)
 }
 
 // flagLetters are the flags of the session in CLIENT LIST. The lock must be held.
@@ -270,6 +274,15 @@ func (s *Session) flagLetters() string {
 	}
 	if s.blocked {
 		flags += "b"
+	}
+	if s.Tracking.On {
+		flags += "t"
+	}
+	if s.Tracking.Broken {
+		flags += "R"
+	}
+	if s.Tracking.Bcast {
+		flags += "B"
 	}
 	if s.viaUnixSocket() {
 		flags += "U"
@@ -318,9 +331,17 @@ func (s *Session) onlyReceives() bool {
 
 func (s *Session) viaUnixSocket() bool { return strings.Contains(s.LAddr, "/") }
 
-// ReceivesMessages reports whether the client may receive messages besides replies: it subscribes or
-// monitors. Safe for concurrent use.
+// ReceivesMessages reports whether the client may receive messages besides replies: it subscribes, monitors or
+// caches. Safe for concurrent use.
 func (s *Session) ReceivesMessages() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.Monitoring || s.Subscribed.total() > 0 || s.Tracking.On
+}
+
+// MayBeSilent reports whether the client need not send anything: it subscribes or monitors. Safe for
+// concurrent use.
+func (s *Session) MayBeSilent() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.Monitoring || s.Subscribed.total() > 0

@@ -49,7 +49,7 @@ const MaxLoopScript = 4 << 10
 // isSlow reports whether a command with these arguments is slow by itself.
 func (r *Row) isSlow(args []string) bool {
 	switch {
-	case r.Flags&(Admin|Waits) != 0:
+	case r.Flags&(Admin|Waits|Receives) != 0:
 	case r.Flags&PubSub != 0 && r.Flags&Publishes == 0:
 	case r.Scope == ScopeSweep, r.Scope == ScopeAll, r.Scope == ScopeScript:
 	default:

@@ -7,11 +7,13 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"mayfly/commands/latency"
 )
 
 // Slowlog keeps the newest slow commands. The zero value keeps none. Safe for concurrent use.
 type Slowlog struct {
-	threshold
+	latency.Threshold
 
 	mu         sync.Mutex // protects what follows
 	maxEntries int
@@ -32,11 +34,11 @@ type slowEntry struct {
 // SetThreshold sets the shortest duration that is recorded, in µs; negative records nothing.
 func (l *Slowlog) SetThreshold(micros int) {
 	if micros < 0 {
-		l.shortest.Store(0)
+		l.Shortest.Store(0)
 		return
 	}
 	micros = min(micros, math.MaxInt64/int(time.Microsecond))
-	l.shortest.Store(max(int64(micros)*int64(time.Microsecond), 1))
+	l.Shortest.Store(max(int64(micros)*int64(time.Microsecond), 1))
 }
 
 // SetLength sets the number of commands that are kept.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"mayfly/commands/suggest"
 	"mayfly/commands/syntax"
 	"mayfly/redisfmt"
 )
@@ -89,6 +90,17 @@ func All() iter.Seq[*Command] {
 		}
 	}
 }
+
+// Names returns the names of all commands, sorted.
+func Names() (list []string) {
+	for _, r := range TableSorted {
+		list = append(list, r.Name)
+	}
+	return list
+}
+
+// Nearest is [suggest.Nearest].
+func Nearest(word string, list []string) string { return suggest.Nearest(word, list) }
 
 // inherit fills in the group and the first version where rows leave them to the row above them.
 func inherit(above Command, list []Command) []Command {

@@ -216,11 +216,20 @@ func (t *transaction) unwatched(a *ClientMemory) {
 // CloseSession releases what the engine holds for a session. The owner of the session calls it after the
 // last command.
 func (e *Engine) CloseSession(s *Session) {
+	s.ended.Store(true)
+	e.ReleaseSession(s)
+}
+
+// ReleaseSession is CloseSession for a session that goes on as a new one (RESET).
+func (e *Engine) ReleaseSession(s *Session) {
 	if s.Wait != nil {
 		e.endWait(s, false)
 	}
 	e.discard(s)
 	e.Broker.dropSession(s)
+	if s.Tracking.On {
+		_ = e.Track(s, Tracking{}) // asks for no memory
+	}
 }
 
 func runMulti(x *Context) Reply {
@@ -547,5 +556,8 @@ func (e *Engine) runQueued(x *Context, c *queuedCommand, budget *replyBudget) (r
 		x.Work += s.weigh(c.row, c.in.Args, s.idBuffer)
 	}
 	x.Input = &c.in
+	if s.tracks(c.row) {
+		x.track(c.row, c.in.Args, c.row.ids(nil, c.in.Args))
+	}
 	return budget.charge(c.row, c.run(x))
 }

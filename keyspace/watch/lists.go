@@ -14,10 +14,13 @@ func (m *Mark) Set() { m.set.Store(true) }
 // IsSet reports whether the mark is set.
 func (m *Mark) IsSet() bool { return m.set.Load() }
 
-// Lists has the marks of those who watch an id, by container. The zero value is empty. Its owner's lock
-// protects it.
+// Lists has the marks of those who watch an id, by container, and the notes of those who have read one. The
+// zero value is empty. Its owner's lock protects it.
 type Lists[C comparable] struct {
-	marks map[C]map[string][]*Mark
+	marks     map[C]map[string][]*Mark
+	notes     Notes[C]
+	broadcast bool // someone wants to know all that changes
+	heeded    bool // someone wants to know something
 }
 
 // Add adds a mark to the list of an id. It reports false if the list has it already.
@@ -32,6 +35,7 @@ func (l *Lists[C]) Add(c C, id string, m *Mark) bool {
 		l.marks[c] = make(map[string][]*Mark)
 	}
 	l.marks[c][id] = append(l.marks[c][id], m)
+	l.heeded = true
 	return true
 }
 
@@ -45,11 +49,42 @@ func (l *Lists[C]) Remove(c C, id string, m *Mark) {
 	}
 	if delete(ids, id); len(ids) == 0 {
 		delete(l.marks, c)
+		l.look()
 	}
 }
+
+// look notes whether someone wants to know something.
+func (l *Lists[C]) look() { l.heeded = len(l.marks) > 0 || len(l.notes.groups) > 0 || l.broadcast }
+
+// Notes returns the notes, to read them.
+func (l *Lists[C]) Notes() *Notes[C] { return &l.notes }
+
+// ChangeNotes calls f, which may change the notes.
+func (l *Lists[C]) ChangeNotes(f func(ns *Notes[C])) {
+	f(&l.notes)
+	l.look()
+}
+
+// Note is [Notes.Add].
+func (l *Lists[C]) Note(c C, id string, r Reader, found bool, ts, expireAt int64) *Group {
+	l.heeded = true
+	return l.notes.Add(c, id, r, found, ts, expireAt)
+}
+
+// SetBroadcast says whether someone wants to know all that changes.
+func (l *Lists[C]) SetBroadcast(on bool) {
+	l.broadcast = on
+	l.look()
+}
+
+// Broadcast reports whether someone wants to know all that changes.
+func (l *Lists[C]) Broadcast() bool { return l.broadcast }
+
+// Tells reports whether someone is to be told that an item has changed.
+func (l *Lists[C]) Tells(c C, id string) bool { return l.broadcast || l.notes.Has(c, id) }
 
 // Of returns the marks of an id. They are valid until the next change.
 func (l *Lists[C]) Of(c C, id string) []*Mark { return l.marks[c][id] }
 
-// Empty reports whether nothing is watched.
-func (l *Lists[C]) Empty() bool { return len(l.marks) == 0 }
+// Empty reports whether nothing is watched, and nobody is to be told of changes.
+func (l *Lists[C]) Empty() bool { return !l.heeded }

@@ -107,6 +107,7 @@ type Limits struct {
 	MaxMemoryClients int64 // bytes; 0: no limit; negative: per cent of MaxMemory. See ClientMemoryLimit.
 	MaxValueSize     int   // bytes
 	MaxContainers    int   // 0: no limit
+	TrackedKeys      int   // 0: no limit
 	QueryBufferLimit int   // bytes of a command that is half read
 	QueryBudget      int   // documents
 	OutputLimits     OutputLimits
@@ -123,6 +124,8 @@ type Reports struct {
 
 	LatencyTracking    bool
 	LatencyPercentiles []float64 // 0 to 100
+
+	Version string // of Redis, for clients
 
 	LogLevel  zerolog.Level
 	LogFormat LogFormat
@@ -252,6 +255,8 @@ var Options = []Option{
 
 	{Name: "max-containers", Default: "100000", Mutable: true, Doc: "most containers besides the databases 0 to 15; a folder with more is served, but gets no new ones; 0 for no limit",
 		in: func(s *Settings) value { return count(0, math.MaxInt32).of(&s.MaxContainers) }},
+	{Name: "tracking-table-max-keys", Default: "1000000", Mutable: true, Doc: "most keys that are noted for clients with CLIENT TRACKING; beyond it some are told to have changed; 0 for no limit",
+		in: func(s *Settings) value { return count(0, math.MaxInt64).of(&s.TrackedKeys) }},
 	{Name: "undo-window", Default: auto, Unit: "seconds", Mutable: true, Doc: "how long CONTAINER.UNDO can take back a changed default, CONTAINER.DROP, FLUSHDB and FLUSHALL; what they removed stays in memory as long; 0 for not at all; auto is 300, but 0 for FLUSHDB and FLUSHALL, which free memory, and for changes of empty containers",
 		in: func(s *Settings) value {
 			return namingAuto(orAuto(number(time.Second, 0, undo.MaxWindow))).of(&s.UndoWindow)
@@ -308,6 +313,9 @@ var Options = []Option{
 	{Name: "latency-tracking-info-percentiles", Default: "50 99 99.9", Unit: "percentiles", Mutable: true, Many: true,
 		Doc: "the percentiles in INFO latencystats; none if empty",
 		in:  func(s *Settings) value { return percentiles.of(&s.LatencyPercentiles) }},
+	{Name: "reported-version", Default: "7.4.0", Unit: "version", Mutable: true,
+		Doc: "the version of Redis that HELLO and INFO report; some libraries ask for one before they use what it has",
+		in:  func(s *Settings) value { return redisVersion.of(&s.Version) }},
 	{Name: "metrics-addr", Unit: "address", Doc: "host:port of an HTTP server with /metrics for Prometheus and /healthz; none if empty",
 		in: func(s *Settings) value { return hostPort.of(&s.MetricsAddr) }},
 	{Name: "metrics-hosts", Unit: "names", Many: true, Doc: "names of this machine that requests to metrics-addr may use, besides IP addresses, localhost, and the host of metrics-addr; * for all",

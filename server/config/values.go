@@ -52,6 +52,7 @@ var (
 	errNotInteger = errors.New("argument couldn't be parsed into an integer")
 	errNotMemory  = errors.New("argument must be a memory value")
 	errNotYesNo   = errors.New("argument must be 'yes' or 'no'")
+	errNotVersion = errors.New("argument must be a version such as 7.4.0")
 	errEmpty      = errors.New("argument must not be empty")
 	errWordCount  = errors.New("wrong number of arguments")
 	errImmutable  = errors.New("can't set immutable config")
@@ -98,6 +99,21 @@ func within(n, min, max int64) error {
 		return fmt.Errorf("argument must be between %d and %d inclusive", min, max)
 	}
 	return nil
+}
+
+// redisVersion is a version of Redis.
+var redisVersion = kind[string]{
+	parse: func(text string) (string, error) {
+		parts := strings.Split(text, ".")
+		for _, part := range parts {
+			if n, err := strconv.ParseUint(part, 10, 16); err != nil || strconv.FormatUint(n, 10) != part || len(parts) != 3 {
+				return "", errNotVersion
+			}
+		}
+		return text, nil
+	},
+	format: func(v string) string { return v },
+	values: "three numbers with points",
 }
 
 const auto = "auto"

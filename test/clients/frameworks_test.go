@@ -68,9 +68,8 @@ var frameworks = []framework{
 	{"github.com/go-redis/redis_rate/v10", "v10.0.1", goLanguage, "TestRedisRate", false, doesLimit, ""},
 	{"github.com/ulule/limiter/v3", "v3.11.2", goLanguage, "TestUluleLimiter", false, doesLimit, ""},
 	{"github.com/go-redis/cache/v9", "v9.0.0", goLanguage, "TestGoRedisCache", false, "hits, misses, TTL, makes a value once, deletes", ""},
-	{"github.com/redis/rueidis", "v1.0.79", goLanguage, "TestRueidis", false, "commands, pipelines, transactions, scripts, JSON, messages",
-		"no client-side caching (`CLIENT TRACKING`): set `DisableCache: true`"},
-	{"github.com/redis/rueidis", "v1.0.79", goLanguage, "TestRueidislock", false, "`rueidislock`: a lock is exclusive, is kept, is released", "the same"},
+	{"github.com/redis/rueidis", "v1.0.79", goLanguage, "TestRueidis", false, "commands, pipelines, transactions, scripts, JSON, messages, its client-side cache", ""},
+	{"github.com/redis/rueidis", "v1.0.79", goLanguage, "TestRueidislock", false, "`rueidislock`: a lock is exclusive, is kept, is released", ""},
 
 	{"python3-redis", "4.3.4", pythonDeb, "check_redis.py", false, "`Lock`: " + doesLock + "; scripts, JSON, TTL, messages", ""},
 	{"python3-django-redis", "5.2.0", pythonDeb, "check_django_redis.py", true, "Django's cache (" + doesCache + "), its locks, its sessions", ""},
@@ -284,9 +283,6 @@ func TestFrameworksUnfit(t *testing.T) {
 				t.Errorf("docs/frameworks.md: %s work if %s does: %v", u.names, command, err)
 			}
 		}
-	}
-	if err := c.Do(t.Context(), "CLIENT", "TRACKING", "ON").Err(); err == nil {
-		t.Error("docs/frameworks.md: client-side caching may work")
 	}
 }
 

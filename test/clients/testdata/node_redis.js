@@ -204,6 +204,24 @@ async function json(redis) {
   assert.equal(await j.del("tea"), 1);
 }
 
+// caching reads through the client's cache: what another client changes, and what dies, is seen.
+async function caching(other) {
+  const cached = await connect({ database: 4, RESP: 3, clientSideCache: { ttl: 0, maxEntries: 0 } });
+  const eventually = async (want) => {
+    for (const end = Date.now() + 30000; Date.now() < end; await new Promise((r) => setTimeout(r, 5))) {
+      if ((await cached.get("cached")) === want) return;
+    }
+    assert.fail(`the cache does not become ${want}`);
+  };
+  await other.set("cached", "1");
+  await eventually("1");
+  await other.set("cached", "2");
+  await eventually("2");
+  await other.set("cached", "3", { PX: 50 });
+  await eventually(null);
+  await cached.close();
+}
+
 async function main() {
   for (const resp of major > 4 ? [2, 3] : [2]) {
     const settings = { name: "node", database: 4, ...(major > 4 && { RESP: resp }) };
@@ -219,6 +237,7 @@ async function main() {
     await errors(redis);
     await documents(redis);
     await json(redis);
+    if (resp === 3) await caching(other);
     await Promise.all([redis.quit(), other.quit()]);
   }
   console.log("passed");

@@ -52,11 +52,10 @@ func TestGoRedisCache(t *testing.T) {
 	until(t, "the item expires", func() bool { return once().Year == 2 })
 }
 
-// TestRueidis uses RESP3, pipelines, transactions, scripts, JSON and messages. Client-side caching needs
-// CLIENT TRACKING, so it is off.
+// TestRueidis uses RESP3, pipelines, transactions, scripts, JSON, messages and the client-side cache.
 func TestRueidis(t *testing.T) {
 	ctx := t.Context()
-	options := rueidis.ClientOption{InitAddress: []string{address(t)}, DisableCache: true}
+	options := rueidis.ClientOption{InitAddress: []string{address(t)}}
 	client := must[rueidis.Client](t)(rueidis.NewClient(options))
 	defer client.Close()
 	if err := client.Do(ctx, client.B().Set().Key("rueidis:k").Value("v").Ex(time.Minute).Build()).Error(); err != nil {
@@ -122,8 +121,54 @@ func TestRueidis(t *testing.T) {
 		t.Errorf("Receive ended with %v", err)
 	}
 
-	if _, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{address(t)}}); err == nil || !strings.Contains(err.Error(), "TRACKING") {
-		t.Log(err)
-		t.Error("client-side caching works: say so in docs/frameworks.md")
+	rueidisCache(t, client)
+}
+
+// rueidisCache reads through the cache of rueidis: a second read does not ask the server, until another client has
+// changed what was read, or it is dead.
+func rueidisCache(t *testing.T, client rueidis.Client) {
+	ctx := t.Context()
+	other := must[rueidis.Client](t)(rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{address(t)}, DisableCache: true}))
+	defer other.Close()
+	command := func(words ...string) {
+		t.Helper()
+		if err := other.Do(ctx, other.B().Arbitrary(words...).Build()).Error(); err != nil {
+			t.Fatal(words, err)
+		}
+	}
+	key := func() rueidis.RedisResult {
+		return client.DoCache(ctx, client.B().Get().Key("rueidis:cached").Cache(), time.Hour)
+	}
+	// rueidis takes the first argument of any command for the key: here that is the container.
+	document := func() rueidis.RedisResult {
+		return client.DoCache(ctx, rueidis.Cacheable(client.B().Arbitrary("DOC.GET").Keys("rueidis").Args("1").ReadOnly()), time.Hour)
+	}
+	for name, read := range map[string]func() rueidis.RedisResult{"GET": key, "DOC.GET": document} {
+		command("SET", "rueidis:cached", "1")
+		command("DEL", "rueidis:cached")
+		other.Do(ctx, other.B().Arbitrary("CONTAINER.CREATE", "rueidis", "TTL", "-1").Build()) // it may be there
+		write := func(n string, end ...string) {
+			if name == "GET" {
+				command(append([]string{"SET", "rueidis:cached", n}, end...)...)
+				return
+			}
+			command("DOC.PUT", "rueidis", "1", `{"n":`+n+`}`)
+		}
+		has := func(n string) bool {
+			got, err := read().ToString()
+			return err == nil && (got == n || strings.HasPrefix(got, `{"n":`+n))
+		}
+		write("1")
+		until(t, name+": the first read", func() bool { return has("1") })
+		until(t, name+": a hit", func() bool { r := read(); return r.IsCacheHit() })
+		write("2")
+		until(t, name+": a change is seen", func() bool { return has("2") })
+		if name == "GET" {
+			write("3", "PX", "50")
+			until(t, name+": the death is seen", func() bool { return rueidis.IsRedisNil(read().Error()) })
+			continue
+		}
+		command("DOC.PUT", "rueidis", "1", `{"n":3,"ttl":1}`)
+		until(t, name+": the death is seen", func() bool { return rueidis.IsRedisNil(read().Error()) })
 	}
 }

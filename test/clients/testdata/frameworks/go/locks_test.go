@@ -151,7 +151,7 @@ func TestRedislock(t *testing.T) {
 // TestRueidislock uses the locks without client-side caching, which needs CLIENT TRACKING.
 func TestRueidislock(t *testing.T) {
 	locker := must[rueidislock.Locker](t)(rueidislock.NewLocker(rueidislock.LockerOption{
-		ClientOption:   rueidis.ClientOption{InitAddress: []string{address(t)}, DisableCache: true},
+		ClientOption:   rueidis.ClientOption{InitAddress: []string{address(t)}},
 		KeyMajority:    1,
 		KeyValidity:    time.Minute, // on a busy machine no extension comes too late
 		TryNextAfter:   time.Minute, // nor a reply

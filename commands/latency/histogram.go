@@ -1,4 +1,4 @@
-package engine
+package latency
 
 import (
 	"math/bits"
@@ -34,10 +34,10 @@ func bucketEnd(bucket int) time.Duration {
 	return time.Duration(next-shift*perOctave) << shift << narrowest
 }
 
-// DurationCounter counts durations. The zero value is ready. Safe for concurrent use.
-type DurationCounter [buckets]atomic.Int64
+// Counter counts durations. The zero value is ready. Safe for concurrent use.
+type Counter [buckets]atomic.Int64
 
-func (c *DurationCounter) Observe(d time.Duration) { c[bucketOf(d)].Add(1) }
+func (c *Counter) Observe(d time.Duration) { c[bucketOf(d)].Add(1) }
 
 // Histogram is a distribution of durations.
 type Histogram struct {
@@ -46,7 +46,7 @@ type Histogram struct {
 }
 
 // Merge adds the counts of a counter.
-func (h *Histogram) Merge(c *DurationCounter) {
+func (h *Histogram) Merge(c *Counter) {
 	for i := range c {
 		n := c[i].Load()
 		h.counts[i] += n

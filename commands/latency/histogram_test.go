@@ -1,4 +1,4 @@
-package engine
+package latency
 
 import (
 	"math"
@@ -39,7 +39,7 @@ func TestPercentiles(t *testing.T) {
 	if got := h.Percentile(99); got != 0 {
 		t.Errorf("the percentile of nothing is %v", got)
 	}
-	var c DurationCounter
+	var c Counter
 	random := rand.New(rand.NewPCG(1, 2))
 	var all []time.Duration
 	for range 10_000 {

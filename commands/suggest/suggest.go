@@ -1,4 +1,4 @@
-package engine
+package suggest
 
 import (
 	"slices"
@@ -72,8 +72,8 @@ var otherTypes = strings.Fields(`
 	geoadd geodist geohash geopos georadius georadiusbymember geosearch geosearchstore pfadd pfcount pfmerge`)
 
 // Hint returns what to tell a user of an unknown command, a sentence; empty if its name resembles none of
-// mayfly's, nor a command on another type. Other names get no hints: their errors have the words of Redis.
-func Hint(args []string) string {
+// mayfly's commands, nor a command on another type. Other names get no hints: their errors have the words of Redis.
+func Hint(args, commands []string) string {
 	family, verb := splitName(args)
 	if family == "ft" && verb != "" {
 		return HintQuery
@@ -84,7 +84,7 @@ func Hint(args []string) string {
 	if text := statements[family+" "+verb]; text != "" && len(family) == len(args[0]) {
 		return text
 	}
-	if command := Suggest(args); command != "" {
+	if command := Command(args, commands); command != "" {
 		return "did you mean " + command + "?"
 	}
 	switch {
@@ -100,15 +100,15 @@ func Hint(args []string) string {
 	return ""
 }
 
-// Suggest returns the command of mayfly, in upper case, that an unknown command probably means; empty if
+// Command returns the command of mayfly, in upper case, that an unknown command probably means; empty if
 // it resembles none.
-func Suggest(args []string) string {
+func Command(args, commands []string) string {
 	family, verb := splitName(args)
 	prefix, ours := suggestedPrefixes[family]
 	if !ours || verb == "" {
 		return ""
 	}
-	verbs := verbsOf(prefix)
+	verbs := verbsOf(prefix, commands)
 	switch known := Synonyms[prefix+verb]; {
 	case known != "":
 		verb = known
@@ -141,10 +141,10 @@ func splitName(args []string) (family, verb string) {
 func notLetter(r rune) bool { return r < 'a' || r > 'z' }
 
 // verbsOf returns the commands of a family without its prefix, sorted by name.
-func verbsOf(prefix string) []string {
+func verbsOf(prefix string, commands []string) []string {
 	var verbs []string
-	for _, r := range TableSorted {
-		if verb, ok := strings.CutPrefix(r.Name, prefix); ok {
+	for _, name := range commands {
+		if verb, ok := strings.CutPrefix(name, prefix); ok {
 			verbs = append(verbs, verb)
 		}
 	}

@@ -1,0 +1,349 @@
+package engine
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"mayfly/keyspace"
+)
+
+// Clients may cache what they read (CLIENT TRACKING):
+//
+//  1. A command that reads ids notes them in the keyspace, in the lock of the read: see [keyspace.Tx.Track].
+//  2. What changes is pushed to the broker's queue under the locks of the change, with the LSN that covers it.
+//     So each client is told in the order of the changes, and of none that is not durable.
+//  3. While a command of a client that caches runs, its messages are held back. So none about an id overtakes
+//     the reply that has read it, and its own changes come after their reply.
+//
+// The names of an id are those by which libraries look into their caches: the key of a read by key. Of DOC.*
+// they are the id, the container (libraries that take the first argument for the key), and both.
+
+// Tracking is how a client caches. The zero value is not at all.
+type Tracking struct {
+	On, Bcast, OptIn, OptOut, NoLoop bool
+
+	Redirect int64    // the client that is told instead; 0: itself
+	Prefixes []string // of Bcast, sorted
+	Caching  bool     // CLIENT CACHING counts for the running command, or for the next one
+	Broken   bool     // the client of Redirect has gone
+
+	Target *Session // of Redirect; nil: the client itself
+	reads  bool     // what the client reads is noted
+}
+
+// look notes whether what the client reads is noted.
+func (t *Tracking) look() {
+	t.reads = t.On && !t.Bcast && (!t.OptIn || t.Caching) && !(t.OptOut && t.Caching)
+}
+
+// Redirection is the client that is told: 0 itself, -1 none.
+func (t *Tracking) Redirection() int64 {
+	if !t.On {
+		return -1
+	}
+	return t.Redirect
+}
+
+// SetCaching is CLIENT CACHING for the next command.
+func (s *Session) SetCaching(on bool) {
+	s.Tracking.Caching = on
+	s.Tracking.look()
+}
+
+// endCaching ends CLIENT CACHING after a command: not within MULTI, and not after a CLIENT command.
+func (s *Session) endCaching(args []string) {
+	if !s.Multi.Open && !strings.EqualFold(args[0], "client") {
+		s.SetCaching(false)
+	}
+}
+
+// trackers are the clients that cache. The broker's mutex protects them.
+type trackers struct {
+	byID     map[int64]*Session
+	prefixes map[string][]*Session // of those with Bcast
+	lengths  map[int]int           // how many prefixes have a length in bytes
+
+	broadcastMu sync.Mutex // held while the keyspace learns whether there are prefixes; precedes the broker's
+}
+
+// MaxPrefix is the largest size in bytes of a prefix. Names are looked up by all lengths of prefixes.
+const MaxPrefix = 1 << 10
+
+// prefixCost is about what a prefix takes in bytes besides itself.
+const prefixCost = 200
+
+// Track makes a client cache as t says, or not at all. Its prefixes are new ones. The caller holds no locks of
+// the keyspace if t or the former state has prefixes. The error is [ErrClientMemory].
+func (e *Engine) Track(s *Session, t Tracking) error {
+	b := &e.Broker
+	if size := sizeOfPrefixes(t.Prefixes); !s.Memory.Reserve(size) {
+		return ErrClientMemory
+	}
+	broadcasts := t.Bcast || s.Tracking.Bcast
+	if broadcasts {
+		b.trackers.broadcastMu.Lock()
+		defer b.trackers.broadcastMu.Unlock()
+	}
+	b.mu.Lock()
+	if t.On {
+		s.Receiver.Hold()
+		if b.trackers.byID == nil {
+			b.trackers.byID, b.trackers.prefixes, b.trackers.lengths = map[int64]*Session{}, map[string][]*Session{}, map[int]int{}
+		}
+		b.trackers.byID[s.ID] = s
+		for _, p := range t.Prefixes {
+			b.trackers.add(p, s)
+		}
+		t.Prefixes = append(t.Prefixes, s.Tracking.Prefixes...)
+		slices.Sort(t.Prefixes)
+	} else {
+		delete(b.trackers.byID, s.ID)
+		for _, p := range s.Tracking.Prefixes {
+			b.trackers.remove(p, s)
+		}
+		s.Memory.Release(sizeOfPrefixes(s.Tracking.Prefixes))
+	}
+	t.look()
+	s.Update(func() { s.Tracking = t })
+	any := len(b.trackers.prefixes) > 0
+	b.mu.Unlock()
+	if ks := e.Keyspace(); broadcasts && ks != nil {
+		ks.SetBroadcast(any)
+	}
+	return nil
+}
+
+func sizeOfPrefixes(list []string) (size int) {
+	for _, p := range list {
+		size += len(p) + prefixCost
+	}
+	return size
+}
+
+func (t *trackers) add(prefix string, s *Session) {
+	if t.prefixes[prefix] == nil {
+		t.lengths[len(prefix)]++
+	}
+	t.prefixes[prefix] = append(t.prefixes[prefix], s)
+}
+
+func (t *trackers) remove(prefix string, s *Session) {
+	list := slices.DeleteFunc(t.prefixes[prefix], func(other *Session) bool { return other == s })
+	if t.prefixes[prefix] = list; len(list) > 0 {
+		return
+	}
+	delete(t.prefixes, prefix)
+	if t.lengths[len(prefix)]--; t.lengths[len(prefix)] == 0 {
+		delete(t.lengths, len(prefix))
+	}
+}
+
+// Trackers returns the number of clients that cache, and of their prefixes.
+func (b *Broker) Trackers() (clients, prefixes int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.trackers.byID), len(b.trackers.prefixes)
+}
+
+// namesContainer reports whether the command names a container with its ids.
+func (r *Row) namesContainer() bool { return strings.HasPrefix(r.Name, "doc.") }
+
+// tracks reports whether the ids of a command are noted for a client.
+func (s *Session) tracks(r *Row) bool {
+	return s.Tracking.reads && r.Flags&ReadOnly != 0 && r.Items.First > 0
+}
+
+// track notes that a command is about to read ids. The transaction has locked their partitions. It reports
+// whether there is such a container.
+func (x *Context) track(r *Row, args, ids []string) bool {
+	name := x.Session.Database
+	if r.namesContainer() {
+		name = args[1]
+	}
+	c := x.Tx.Container(name)
+	if c == nil {
+		return false
+	}
+	for _, id := range ids {
+		x.Tx.Track(c, id, keyspace.ReaderOf(x.Session.ID, r.namesContainer()))
+	}
+	return true
+}
+
+// makeRoom makes room for the ids of a command. Clients are told before its reply what has gone for that.
+func (e *Engine) makeRoom(s *Session, ids int) {
+	if e.Keyspace().MakeRoom(ids) && !s.OnLoop {
+		e.Broker.Drain()
+	}
+}
+
+// trackForwarded notes what a command is about to read at the leader. A change that is not applied here yet is
+// told later, and the reply has those that are. A container that is not known here yet has no notes: the
+// client is told after the reply that it may keep nothing.
+func (e *Engine) trackForwarded(s *Session, r *Row, args []string) {
+	ids, ks := r.ids(nil, args), e.Keyspace()
+	if r.Scope == ScopeScript {
+		ids = scriptKeys(args)
+	}
+	if !s.Tracking.reads || r.Flags&ReadOnly == 0 && r.Scope != ScopeScript || len(ids) == 0 || ks == nil {
+		return
+	}
+	e.makeRoom(s, len(ids))
+	s.Receiver.Hold()
+	var tx keyspace.Tx
+	ks.BeginKeys(&tx, ids)
+	x := Context{Tx: &tx, Session: s}
+	known := x.track(r, args, ids)
+	if tx.Close(); !known {
+		e.Broker.OnTold(&keyspace.Told{Clients: []int64{s.ID}})
+	}
+}
+
+// OnTold tells clients that cache. It is the OnTold of a keyspace.
+func (b *Broker) OnTold(t *keyspace.Told) {
+	b.Queue.push(Event{told: t, lsn: t.LSN})
+	b.ensureHelper()
+	if b.Queue.Len() > LongQueue {
+		b.deliverAny()
+	}
+}
+
+// TellAll tells all clients that cache that nothing holds any more.
+func (b *Broker) TellAll() {
+	if clients, _ := b.Trackers(); clients > 0 {
+		b.OnTold(&keyspace.Told{All: true})
+	}
+}
+
+// invalidation is a message to clients that cache, in its forms.
+type invalidation struct {
+	lsn   keyspace.LSN
+	names Reply
+	forms [2]*Message // as a message on a channel, and as a push of its own
+}
+
+// invalidationChannel is where clients of RESP2 are told.
+const invalidationChannel = "__redis__:invalidate"
+
+// to sends the message to a client that caches, or to the one that is told instead. The broker is locked.
+func (m *invalidation) to(s *Session) {
+	to := s
+	if s.Tracking.Target != nil {
+		if to = s.Tracking.Target; to.ended.Load() || to.Disconnected.Load() {
+			s.Update(func() { s.Tracking.Broken = true })
+			if s.proto() > 2 {
+				s.Receiver.Deliver(&Message{Reply: Push(Bulk("tracking-redir-broken"), Integer(s.Tracking.Redirect)), LSN: m.lsn})
+			}
+			return
+		}
+	}
+	form := 0
+	switch proto := to.proto(); {
+	case to.Subscribed.total() == 0 && !to.Tracking.On, proto < 3 && to == s:
+		return
+	case proto > 2:
+		form = 1
+	case to.Subscribed.total() == 0:
+		return
+	}
+	if m.forms[form] == nil {
+		reply := Push(Bulk("message"), Bulk(invalidationChannel), m.names)
+		if form == 1 {
+			reply = Push(Bulk("invalidate"), m.names)
+		}
+		m.forms[form] = &Message{Reply: reply, LSN: m.lsn}
+	}
+	to.Receiver.Deliver(m.forms[form])
+}
+
+// proto returns the protocol of the session. Safe for concurrent use.
+func (s *Session) proto() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.Proto
+}
+
+// deliverTold tells clients that cache what has changed.
+func (b *Broker) deliverTold(t *keyspace.Told) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range t.Changes {
+		b.tellReaders(t, &t.Changes[i])
+	}
+	b.tellPrefixes(t)
+	everything := invalidation{lsn: t.LSN, names: Null}
+	if t.All || t.Broadcast {
+		for _, s := range b.trackers.byID {
+			if t.All || s.Tracking.Bcast {
+				everything.to(s)
+			}
+		}
+	}
+	for _, client := range t.Clients {
+		if s := b.trackers.byID[client]; s != nil && !t.All && !s.Tracking.Bcast {
+			everything.to(s)
+		}
+	}
+}
+
+// tellReaders tells those who have read an id.
+func (b *Broker) tellReaders(t *keyspace.Told, c *keyspace.Change) {
+	if len(c.Readers) == 0 {
+		return
+	}
+	byKey := invalidation{lsn: t.LSN, names: Bulks(c.ID)}
+	document := invalidation{lsn: t.LSN, names: Bulks(namesOf(c)...)}
+	for _, r := range c.Readers {
+		s := b.trackers.byID[r.Client()]
+		switch {
+		case s == nil || s.Tracking.Bcast || s.Tracking.NoLoop && s.ID == t.By:
+		case r.Document():
+			document.to(s)
+		default:
+			byKey.to(s)
+		}
+	}
+}
+
+// namesOf returns the names of an id that was read with its container: the last is the form of exports.
+func namesOf(c *keyspace.Change) []string {
+	name := c.Container.Name()
+	return []string{c.ID, name, name + "/" + c.ID}
+}
+
+// tellPrefixes tells those who want to know all that changes under a prefix: each prefix its names at once.
+func (b *Broker) tellPrefixes(t *keyspace.Told) {
+	if len(b.trackers.prefixes) == 0 {
+		return
+	}
+	names := map[string][]string{} // by prefix
+	seen := map[string]bool{}
+	for i := range t.Changes {
+		list := namesOf(&t.Changes[i])
+		if t.Changes[i].Container.IsDatabase() {
+			list = list[:1]
+		}
+		for _, name := range list {
+			if seen[name] {
+				continue
+			}
+			seen[name] = true
+			for length := range b.trackers.lengths {
+				if length <= len(name) && b.trackers.prefixes[name[:length]] != nil {
+					names[name[:length]] = append(names[name[:length]], name)
+				}
+			}
+		}
+	}
+	for _, prefix := range slices.Sorted(maps.Keys(names)) {
+		list := names[prefix]
+		m := invalidation{lsn: t.LSN, names: Bulks(list...)}
+		for _, s := range b.trackers.prefixes[prefix] {
+			if !s.Tracking.NoLoop || s.ID != t.By {
+				m.to(s)
+			}
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package commands
+
+import (
+	"fmt"
+	"testing"
+)
+
+// TestTrackedKeysAreBounded: beyond the limit random keys are told, and forgotten, before a read needs room.
+func TestTrackedKeysAreBounded(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	w.do(1, "HELLO", "3")
+	w.do(1, "CLIENT", "TRACKING", "ON")
+	w.engine.Keyspace().SetMostNoted(10)
+	for i := range 100 {
+		w.do(1, "GET", fmt.Sprint("k", i))
+		if keys, _ := w.engine.Keyspace().Noted(); keys > 10 {
+			t.Fatalf("%d keys are noted", keys)
+		}
+	}
+	told := map[string]bool{}
+	for _, m := range w.received(1) {
+		told[m.Elems[1].Elems[0].Str] = true
+	}
+	if keys, items := w.engine.Keyspace().Noted(); int(keys) != 100-len(told) || items != keys || len(told) < 90 {
+		t.Errorf("%d keys are noted, %d items, %d were told", keys, items, len(told))
+	}
+	used := w.engine.Keyspace().Used()
+	if w.engine.Keyspace().SetMostNoted(1); w.engine.Keyspace().Used() >= used {
+		t.Error("the notes take no memory")
+	}
+	if keys, _ := w.engine.Keyspace().Noted(); keys != 1 || len(w.received(1)) != int(100-len(told))-1 {
+		t.Errorf("%d keys are noted after the limit was lowered", keys)
+	}
+	w.engine.Keyspace().SetMostNoted(0)
+	for i := range 100 {
+		w.do(1, "GET", fmt.Sprint("k", i))
+	}
+	if keys, _ := w.engine.Keyspace().Noted(); keys != 100 {
+		t.Errorf("%d keys are noted without a limit", keys)
+	}
+}
+
+// TestEvictedKeysAreTold: what is evicted is told before the reply of the command that needs room.
+func TestEvictedKeysAreTold(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	w.do(1, "HELLO", "3")
+	w.do(1, "CLIENT", "TRACKING", "ON")
+	w.do(2, "SET", "volatile", "x", "EX", "10000")
+	w.do(1, "GET", "volatile")
+	w.do(2, "CONFIG", "SET", "maxmemory-policy", "volatile-random")
+	w.do(2, "CONFIG", "SET", "maxmemory", "1")
+	w.do(1, "SET", "k", "v")
+	if list := w.received(1); len(list) != 1 || list[0].Elems[1].Elems[0].Str != "volatile" {
+		t.Errorf("told: %+v", list)
+	}
+}
+
+// TestDeathsAreToldWithoutThePurge: a death is told when it happens, also where the dead item has to stay: while
+// clients are paused, while a former default may rule again, and in a log of deaths.
+func TestDeathsAreToldWithoutThePurge(t *testing.T) {
+	t.Parallel()
+	w := newSteppedHarness(t)
+	w.do(1, "HELLO", "3")
+	w.do(1, "CLIENT", "TRACKING", "ON")
+	w.do(2, "CONTAINER.CREATE", "window", "TTL", "60")
+	w.do(2, "CONTAINER.CREATE", "logged", "TTL", "2")
+	w.do(2, "CONTAINER.SET", "logged", "LOG", "100")
+	for _, c := range []string{"window", "logged"} {
+		w.do(2, "DOC.PUT", c, "1", "{}")
+	}
+	w.do(2, "CONTAINER.SET", "window", "TTL", "2")
+	for _, c := range []string{"window", "logged"} {
+		w.do(1, "DOC.GET", c, "1")
+	}
+	w.do(2, "CLOCK", "ADVANCE", "1.999")
+	if list := w.received(1); len(list) > 0 {
+		t.Errorf("told too early: %+v", list)
+	}
+	w.do(2, "CLOCK", "ADVANCE", "0.001")
+	names := map[string]bool{}
+	for _, m := range w.received(1) {
+		names[m.Elems[1].Elems[2].Str] = true
+	}
+	if len(names) != 2 || !names["window/1"] || !names["logged/1"] {
+		t.Errorf("told: %v", names)
+	}
+	w.do(2, "CLOCK", "ADVANCE", "1000")
+	if list := w.received(1); len(list) > 0 {
+		t.Errorf("told twice: %+v", list)
+	}
+}
