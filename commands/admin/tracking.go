@@ -74,18 +74,29 @@ type trackingOptions struct {
 	on        bool
 	tracking  engine.Tracking // with new prefixes
 	redirects []int64
+	fault     error // of the words behind them; Redis looks for the clients first
 }
 
 func parseTracking(in *engine.Input) (engine.Run, error) {
 	o := trackingOptions{on: redisfmt.EqualFold(in.Args[2], "ON")}
+	if o.fault = o.parse(in.Args[3:]); o.fault == nil && !o.on && !redisfmt.EqualFold(in.Args[2], "OFF") {
+		o.fault = engine.ErrSyntax
+	}
+	if o.fault != nil && len(o.redirects) == 0 {
+		return nil, o.fault
+	}
+	return o.run, nil
+}
+
+func (o *trackingOptions) parse(args []string) error {
 	t := &o.tracking
-	for args := in.Args[3:]; len(args) > 0; args = args[1:] {
+	for ; len(args) > 0; args = args[1:] {
 		more := len(args) > 1
 		switch word := strings.ToUpper(args[0]); {
 		case word == "REDIRECT" && more:
 			id, ok := redisfmt.ParseInt(args[1])
 			if !ok {
-				return nil, engine.ErrNotInteger
+				return engine.ErrNotInteger
 			}
 			o.redirects, args = append(o.redirects, id), args[1:]
 		case word == "PREFIX" && more:
@@ -99,13 +110,10 @@ func parseTracking(in *engine.Input) (engine.Run, error) {
 		case word == "NOLOOP":
 			t.NoLoop = true
 		default:
-			return nil, engine.ErrSyntax
+			return engine.ErrSyntax
 		}
 	}
-	if !o.on && !redisfmt.EqualFold(in.Args[2], "OFF") {
-		return nil, engine.ErrSyntax
-	}
-	return o.run, nil
+	return nil
 }
 
 func (o *trackingOptions) run(x *engine.Context) engine.Reply {
@@ -118,6 +126,9 @@ func (o *trackingOptions) run(x *engine.Context) engine.Reply {
 			return engine.Fail(errNoRedirect)
 		}
 		next.Redirect = id
+	}
+	if o.fault != nil {
+		return engine.Fail(o.fault)
 	}
 	if next.On = o.on; o.on {
 		if err := o.conflict(&s.Tracking); err != nil {

@@ -54,6 +54,7 @@ var metricsOfInfo = map[string]infoMetric{
 	"connected_clients": gauge("connected_clients", "Clients connected.", 1),
 	"maxclients":        gauge("max_clients", "Most clients at a time.", 1),
 	"blocked_clients":   gauge("blocked_clients", "Clients that wait in a command.", 1),
+	"tracking_clients":  gauge("tracking_clients", "Clients that cache what they read.", 1),
 	"pubsub_clients":    gauge("pubsub_clients", "Clients with a subscription.", 1),
 	"monitor_clients":   gauge("monitor_clients", "Clients that monitor.", 1),
 
@@ -118,6 +119,9 @@ var metricsOfInfo = map[string]infoMetric{
 	"acl_access_denied_auth":                    counter("wrong_passwords_total", "Wrong passwords.", 1),
 	"evicted_clients":                           counter("evicted_clients_total", "Clients disconnected because all clients together held too much memory.", 1),
 	"evicted_scripts":                           counter("evicted_scripts_total", "Scripts that have left a full cache.", 1),
+	"tracking_total_keys":                       gauge("tracking_keys", "Keys of which a client caches something.", 1),
+	"tracking_total_items":                      gauge("tracking_items", "Pairs of such a key and a client.", 1),
+	"tracking_total_prefixes":                   gauge("tracking_prefixes", "Prefixes of clients that are told of all changes under them.", 1),
 	"pubsub_channels":                           gauge("pubsub_channels", "Channels subscribed to.", 1),
 	"pubsub_patterns":                           gauge("pubsub_patterns", "Patterns subscribed to.", 1),
 	"pubsubshard_channels":                      gauge("pubsub_shard_channels", "Shard channels subscribed to.", 1),

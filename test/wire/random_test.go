@@ -87,7 +87,7 @@ func startBoth(t *testing.T, password string) *both {
 	if password != "" {
 		args = []string{"--requirepass", password}
 	}
-	mayfly := harness.Start(t, filepath.Join(t.TempDir(), "data"), args...)
+	mayfly := harness.Start(t, filepath.Join(t.TempDir(), "data"), append(args, "--reported-version", "7.0.15")...)
 	return &both{addresses: [2]string{"127.0.0.1:" + mayfly.Port, startRedis(t, args...)}, password: password}
 }
 
