@@ -42,6 +42,18 @@ func TestBrokenRedirect(t *testing.T) {
 	reader.expect("%3\r\n$5\r\nflags\r\n~2\r\n$2\r\non\r\n$15\r\nbroken_redirect\r\n$8\r\nredirect\r\n:1\r\n$8\r\nprefixes\r\n*0\r\n")
 }
 
+// TestRedirectToItself: a client of RESP2 that subscribes may be told on its own connection.
+func TestRedirectToItself(t *testing.T) {
+	t.Parallel()
+	_, address := realServer(t)
+	reader, writer := dial(t, address), dial(t, address)
+	reader.send("CLIENT TRACKING ON REDIRECT 1\r\nGET k\r\nSUBSCRIBE __redis__:invalidate\r\n")
+	reader.expect("+OK\r\n$-1\r\n*3\r\n$9\r\nsubscribe\r\n$20\r\n__redis__:invalidate\r\n:1\r\n")
+	writer.send("SET k 1\r\n")
+	writer.expect("+OK\r\n")
+	reader.expect("*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n*1\r\n$1\r\nk\r\n")
+}
+
 // line reads a line without its end.
 func (c *client) line() string {
 	c.t.Helper()

@@ -141,17 +141,10 @@ func (o *trackingOptions) run(x *engine.Context) engine.Reply {
 	} else {
 		next = engine.Tracking{}
 	}
-	track := func() engine.Reply {
-		if err := x.Engine.Track(s, next); err != nil {
-			return engine.Fail(err)
-		}
-		return engine.OK
+	if err := x.Engine.Track(s, next); err != nil {
+		return engine.Fail(err)
 	}
-	if next.Bcast || s.Tracking.Bcast { // it needs locks of the keyspace, which EXEC may hold
-		x.Outside = func() (engine.Reply, bool) { return track(), false }
-		return engine.Reply{}
-	}
-	return track()
+	return engine.OK
 }
 
 // sessionByID returns the session of a client, nil if there is none.
@@ -186,6 +179,9 @@ func overlap(list, existing []string) error {
 	type entry struct {
 		prefix string
 		at     int // in list; -1: it exists
+	}
+	if len(list) > 0 && slices.Contains(existing, "") {
+		return engine.Errorf(errPrefixExists, engine.Shown(list[0]), "")
 	}
 	var all []entry
 	for i, p := range list {

@@ -430,6 +430,7 @@ func (e *Engine) Run(s *Session, r *Row, args []string, run Run, out *Outcome) e
 		if s.Ctx.Batch != nil {
 			e.Broker.flush(s, s.Ctx.Batch, s.Revealed)
 		}
+		e.shareBroadcast(s)
 		if s.Tracking.On && r.Flags&ReadOnly == 0 { // what it has changed is told directly after the reply
 			e.Broker.Drain()
 		}

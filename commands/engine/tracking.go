@@ -29,8 +29,9 @@ type Tracking struct {
 	Caching  bool     // CLIENT CACHING counts for the running command, or for the next one
 	Broken   bool     // the client of Redirect has gone
 
-	Target *Session // of Redirect; nil: the client itself
-	reads  bool     // what the client reads is noted
+	Target  *Session // of Redirect; nil: the client itself
+	reads   bool     // what the client reads is noted
+	changed bool     // the keyspace is to learn whether there are prefixes
 }
 
 // look notes whether what the client reads is noted.
@@ -74,19 +75,16 @@ const MaxPrefix = 1 << 10
 // prefixCost is about what a prefix takes in bytes besides itself.
 const prefixCost = 200
 
-// Track makes a client cache as t says, or not at all. Its prefixes are new ones. The caller holds no locks of
-// the keyspace if t or the former state has prefixes. The error is [ErrClientMemory].
+// Track makes a client cache as t says, or not at all. Its prefixes are new ones. The keyspace learns of them
+// with shareBroadcast. The error is [ErrClientMemory].
 func (e *Engine) Track(s *Session, t Tracking) error {
 	b := &e.Broker
 	if size := sizeOfPrefixes(t.Prefixes); !s.Memory.Reserve(size) {
 		return ErrClientMemory
 	}
-	broadcasts := t.Bcast || s.Tracking.Bcast
-	if broadcasts {
-		b.trackers.broadcastMu.Lock()
-		defer b.trackers.broadcastMu.Unlock()
-	}
+	t.changed = s.Tracking.changed || t.Bcast || s.Tracking.Bcast
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	if t.On {
 		s.Receiver.Hold()
 		if b.trackers.byID == nil {
@@ -107,12 +105,22 @@ func (e *Engine) Track(s *Session, t Tracking) error {
 	}
 	t.look()
 	s.Update(func() { s.Tracking = t })
-	any := len(b.trackers.prefixes) > 0
-	b.mu.Unlock()
-	if ks := e.Keyspace(); broadcasts && ks != nil {
-		ks.SetBroadcast(any)
-	}
 	return nil
+}
+
+// shareBroadcast has the keyspace know whether there are prefixes, if the session has changed its own. The
+// caller holds no locks of the keyspace.
+func (e *Engine) shareBroadcast(s *Session) {
+	if !s.Tracking.changed {
+		return
+	}
+	s.Update(func() { s.Tracking.changed = false })
+	e.Broker.trackers.broadcastMu.Lock()
+	defer e.Broker.trackers.broadcastMu.Unlock()
+	if ks := e.Keyspace(); ks != nil {
+		_, prefixes := e.Broker.Trackers()
+		ks.SetBroadcast(prefixes > 0)
+	}
 }
 
 func sizeOfPrefixes(list []string) (size int) {
@@ -241,7 +249,7 @@ func (m *invalidation) to(s *Session) {
 	}
 	form := 0
 	switch proto := to.proto(); {
-	case to.Subscribed.total() == 0 && !to.Tracking.On, proto < 3 && to == s:
+	case to.Subscribed.total() == 0 && !to.Tracking.On, proto < 3 && s.Tracking.Target == nil:
 		return
 	case proto > 2:
 		form = 1

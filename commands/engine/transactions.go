@@ -229,6 +229,7 @@ func (e *Engine) ReleaseSession(s *Session) {
 	e.Broker.dropSession(s)
 	if s.Tracking.On {
 		_ = e.Track(s, Tracking{}) // asks for no memory
+		e.shareBroadcast(s)
 	}
 }
 
