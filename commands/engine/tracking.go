@@ -273,14 +273,29 @@ func (s *Session) proto() int {
 	return s.Proto
 }
 
+// toldAtOnce is the number of changes that are told with the broker locked once: others wait for its lock.
+const toldAtOnce = 32
+
 // deliverTold tells clients that cache what has changed.
 func (b *Broker) deliverTold(t *keyspace.Told) {
+	var names map[string][]string // by prefix
+	var seen map[string]bool
+	for changes := range slices.Chunk(t.Changes, toldAtOnce) {
+		b.mu.Lock()
+		for i := range changes {
+			b.tellReaders(t, &changes[i])
+		}
+		if len(b.trackers.prefixes) > 0 {
+			if names == nil {
+				names, seen = map[string][]string{}, map[string]bool{}
+			}
+			b.trackers.collect(changes, names, seen)
+		}
+		b.mu.Unlock()
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for i := range t.Changes {
-		b.tellReaders(t, &t.Changes[i])
-	}
-	b.tellPrefixes(t)
+	b.tellPrefixes(t, names)
 	everything := invalidation{lsn: t.LSN, names: Null}
 	if t.All || t.Broadcast {
 		for _, s := range b.trackers.byID {
@@ -321,16 +336,11 @@ func namesOf(c *keyspace.Change) []string {
 	return []string{c.ID, name, name + "/" + c.ID}
 }
 
-// tellPrefixes tells those who want to know all that changes under a prefix: each prefix its names at once.
-func (b *Broker) tellPrefixes(t *keyspace.Told) {
-	if len(b.trackers.prefixes) == 0 {
-		return
-	}
-	names := map[string][]string{} // by prefix
-	seen := map[string]bool{}
-	for i := range t.Changes {
-		list := namesOf(&t.Changes[i])
-		if t.Changes[i].Container.IsDatabase() {
+// collect adds the names of changes to those of their prefixes, each name once.
+func (t *trackers) collect(changes []keyspace.Change, names map[string][]string, seen map[string]bool) {
+	for i := range changes {
+		list := namesOf(&changes[i])
+		if changes[i].Container.IsDatabase() {
 			list = list[:1]
 		}
 		for _, name := range list {
@@ -338,16 +348,19 @@ func (b *Broker) tellPrefixes(t *keyspace.Told) {
 				continue
 			}
 			seen[name] = true
-			for length := range b.trackers.lengths {
-				if length <= len(name) && b.trackers.prefixes[name[:length]] != nil {
+			for length := range t.lengths {
+				if length <= len(name) && t.prefixes[name[:length]] != nil {
 					names[name[:length]] = append(names[name[:length]], name)
 				}
 			}
 		}
 	}
+}
+
+// tellPrefixes tells those who want to know all that changes under a prefix: each prefix its names at once.
+func (b *Broker) tellPrefixes(t *keyspace.Told, names map[string][]string) {
 	for _, prefix := range slices.Sorted(maps.Keys(names)) {
-		list := names[prefix]
-		m := invalidation{lsn: t.LSN, names: Bulks(list...)}
+		m := invalidation{lsn: t.LSN, names: Bulks(names[prefix]...)}
 		for _, s := range b.trackers.prefixes[prefix] {
 			if !s.Tracking.NoLoop || s.ID != t.By {
 				m.to(s)
