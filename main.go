@@ -220,6 +220,7 @@ func openKeyspace(settings *config.Settings, engine *engine.Engine, log zerolog.
 		DeathsHeard:  engine.Broker.DeathsHeard,
 		OnLogged:     engine.OnLogged,
 		OnTold:       engine.Broker.OnTold,
+		Caches:       engine.Broker.Caches,
 		Loaded:       loaded,
 		Replicator:   replicator,
 	}

@@ -97,7 +97,7 @@ func (w *harness) open() {
 	w.host.engine = w.engine
 	options := keyspace.Options{
 		FS: w.disk, Dir: w.dir, Partitions: 4, Clock: w.clock, NoPurge: true, OnDeath: broker.OnDeath, DeathsHeard: broker.DeathsHeard,
-		OnLogged: w.engine.OnLogged, OnTold: broker.OnTold, Stepped: w.stepped,
+		OnLogged: w.engine.OnLogged, OnTold: broker.OnTold, Caches: broker.Caches, Stepped: w.stepped,
 	}
 	if w.log != nil {
 		options.Replicator = w.log

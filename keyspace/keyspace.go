@@ -50,6 +50,10 @@ type Options struct {
 	// return soon and not use the keyspace.
 	OnTold func(t *Told)
 
+	// Caches reports whether a client is to be told what has changed; nil: all are. It runs under locks: it must
+	// return at once and not use the keyspace.
+	Caches func(client int64) bool
+
 	// OnLogged is called when the log of a container's deaths has more entries, has come or gone. It runs
 	// under locks: it must return soon and not use the keyspace.
 	OnLogged func(container string)

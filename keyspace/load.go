@@ -51,7 +51,7 @@ func (ks *Keyspace) restore() (err error) {
 	var parts []storage.Partition
 	for n := range ks.storage.Partitions() {
 		p := tables.NewPartition[*Container](n)
-		p.Watchers.Notes().Counts = &ks.teller.counts
+		p.Watchers.Notes().Counts, p.Watchers.Notes().Caches = &ks.teller.counts, ks.opt.Caches
 		p.Shard.Seed = ks.storage.Seed()
 		ks.partitions = append(ks.partitions, p)
 		ks.locks.Add(&p.Mu)

@@ -65,6 +65,7 @@ type trackers struct {
 	byID     map[int64]*Session
 	prefixes map[string][]*Session // of those with Bcast
 	lengths  map[int]int           // how many prefixes have a length in bytes
+	ids      sync.Map              // the keys of byID; needs no lock
 
 	broadcastMu sync.Mutex // held while the keyspace learns whether there are prefixes; precedes the broker's
 }
@@ -91,6 +92,7 @@ func (e *Engine) Track(s *Session, t Tracking) error {
 			b.trackers.byID, b.trackers.prefixes, b.trackers.lengths = map[int64]*Session{}, map[string][]*Session{}, map[int]int{}
 		}
 		b.trackers.byID[s.ID] = s
+		b.trackers.ids.Store(s.ID, nil)
 		for _, p := range t.Prefixes {
 			b.trackers.add(p, s)
 		}
@@ -98,6 +100,7 @@ func (e *Engine) Track(s *Session, t Tracking) error {
 		slices.Sort(t.Prefixes)
 	} else {
 		delete(b.trackers.byID, s.ID)
+		b.trackers.ids.Delete(s.ID)
 		for _, p := range s.Tracking.Prefixes {
 			b.trackers.remove(p, s)
 		}
@@ -153,6 +156,12 @@ func (b *Broker) Trackers() (clients, prefixes int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.trackers.byID), len(b.trackers.prefixes)
+}
+
+// Caches reports whether a client caches. It is the Caches of a keyspace.
+func (b *Broker) Caches(client int64) bool {
+	_, found := b.trackers.ids.Load(client)
+	return found
 }
 
 // namesContainer reports whether the command names a container with its ids.

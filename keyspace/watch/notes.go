@@ -2,6 +2,7 @@ package watch
 
 import (
 	"container/heap"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"unsafe"
@@ -119,6 +120,7 @@ func (g *Group) enqueue(n *Note, ts, expireAt int64) {
 // Notes are the notes of a partition, by container. The zero value is empty. Its owner's lock protects it.
 type Notes[C comparable] struct {
 	Counts *Counts
+	Caches func(client int64) bool // whether a client still caches; nil: all do
 	groups map[C]*Group
 }
 
@@ -142,6 +144,9 @@ func (ns *Notes[C]) Add(c C, id string, r Reader, found bool, ts, expireAt int64
 		ns.groups[c] = g
 	}
 	n := g.notes[id]
+	if n != nil && len(n.others) >= manyReaders && len(n.others) == cap(n.others) {
+		ns.forgetGone(g, n)
+	}
 	switch {
 	case n == nil:
 		id = strings.Clone(id)
@@ -158,6 +163,32 @@ func (ns *Notes[C]) Add(c C, id string, r Reader, found bool, ts, expireAt int64
 	}
 	g.clients[r.Client()]++
 	return g
+}
+
+// manyReaders is the number of readers of an id from on which it is looked whether they still cache.
+const manyReaders = 16
+
+// forgetGone removes readers of an id that cache no more: clients come and go, and some ids never change. There
+// is room for as many readers as stay before the next look, so that a reader costs the same however many they are.
+func (ns *Notes[C]) forgetGone(g *Group, n *Note) {
+	before := len(n.others)
+	n.others = slices.DeleteFunc(n.others, func(r Reader) bool {
+		gone := ns.Caches != nil && !ns.Caches(r.Client())
+		if gone {
+			g.release(r)
+		}
+		return gone
+	})
+	gone := int64(before - len(n.others))
+	n.others = append(make([]Reader, 0, 2*max(len(n.others), manyReaders)), n.others...)
+	ns.count(g, 0, -gone, -gone*sizeOfReader)
+}
+
+// release notes that a client has one note less.
+func (g *Group) release(r Reader) {
+	if g.clients[r.Client()]--; g.clients[r.Client()] == 0 {
+		delete(g.clients, r.Client())
+	}
 }
 
 // Take removes the note of an id and returns who has read it, nil if nobody has.
@@ -202,9 +233,7 @@ func (ns *Notes[C]) remove(c C, g *Group, n *Note) []Reader {
 		}
 	}
 	for _, r := range readers {
-		if g.clients[r.Client()]--; g.clients[r.Client()] == 0 {
-			delete(g.clients, r.Client())
-		}
+		g.release(r)
 	}
 	others := int64(len(readers) - 1)
 	ns.count(g, -1, -1-others, -sizeOfNote-int64(len(n.id))-sizeOfReader*others)

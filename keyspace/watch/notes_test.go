@@ -93,6 +93,36 @@ func TestNotes(t *testing.T) {
 	}
 }
 
+// TestNotesForgetClientsThatHaveGone: an id that never changes has not all clients that have ever read it.
+func TestNotesForgetClientsThatHaveGone(t *testing.T) {
+	t.Parallel()
+	const stay, looks = 50, 100_000
+	var counts Counts
+	looked := 0
+	notes := Notes[int]{Counts: &counts, Caches: func(client int64) bool {
+		looked++
+		return client <= stay || client == int64(looks)
+	}}
+	for client := range int64(looks) {
+		notes.Add(1, "id", ReaderOf(client+1, false), false, 0, 0)
+		if items := counts.Items.Load(); items > 4*stay {
+			t.Fatalf("%d readers are noted after %d", items, client+1)
+		}
+	}
+	if len(notes.Group(1).clients) != int(counts.Items.Load()) || looked > 4*looks {
+		t.Errorf("%d clients, %d readers, %d looks", len(notes.Group(1).clients), counts.Items.Load(), looked)
+	}
+	readers := notes.Take(1, "id")
+	for client := range int64(stay) {
+		if !slices.Contains(readers, ReaderOf(client+1, false)) {
+			t.Errorf("client %d is forgotten", client+1)
+		}
+	}
+	if counts.Items.Load() != 0 || counts.Bytes.Load() != 0 {
+		t.Errorf("%d items, %d bytes are left", counts.Items.Load(), counts.Bytes.Load())
+	}
+}
+
 // randomEnd returns any kind of expireAt.
 func randomEnd(random *rand.Rand) int64 {
 	switch random.IntN(4) {
