@@ -2,6 +2,7 @@ package commands
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -54,6 +55,36 @@ func TestEvictedKeysAreTold(t *testing.T) {
 	w.do(1, "SET", "k", "v")
 	if list := w.received(1); len(list) != 1 || list[0].Elems[1].Elems[0].Str != "volatile" {
 		t.Errorf("told: %+v", list)
+	}
+}
+
+// TestNotedKeysGoBeforeData: a client that reads many keys does not drive out data by what it has read.
+func TestNotedKeysGoBeforeData(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	w.do(1, "HELLO", "3")
+	w.do(1, "CLIENT", "TRACKING", "ON")
+	w.do(2, "CONFIG", "SET", "maxmemory-policy", "allkeys-random")
+	for i := range 100 {
+		w.do(2, "SET", fmt.Sprint("data", i), strings.Repeat("x", 1000))
+	}
+	limit := 2 * w.engine.Keyspace().Used()
+	for i := range 100 {
+		w.do(1, "GET", fmt.Sprint(strings.Repeat("absent", 1000), i))
+	}
+	w.do(2, "CONFIG", "SET", "maxmemory", fmt.Sprint(limit))
+	for range 10 { // what one command frees is bounded
+		w.do(2, "SET", "data0", "x")
+	}
+	if used := w.engine.Keyspace().Used(); used > limit {
+		t.Errorf("%d bytes are used", used)
+	}
+	if r := w.do(2, "DBSIZE"); r.Int != 100 {
+		t.Errorf("%d keys are left", r.Int)
+	}
+	keys, _ := w.engine.Keyspace().Noted()
+	if told := len(w.received(1)); keys == 0 || told != 100-int(keys) {
+		t.Errorf("%d keys are noted, %d were told", keys, told)
 	}
 }
 

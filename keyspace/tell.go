@@ -312,11 +312,35 @@ func (ks *Keyspace) SetMostNoted(n int64) {
 // has removed any. The calling goroutine must have no transaction open.
 func (ks *Keyspace) MakeRoom(n int) (removed bool) {
 	most, keys := ks.teller.most.Load(), &ks.teller.counts.Keys
-	if most == 0 || keys.Load()+int64(n) <= most {
+	if most == 0 {
 		return false
 	}
-	for barren, at := 0, rand.IntN(len(ks.partitions)); barren < len(ks.partitions) && keys.Load()+int64(n) > most; at++ {
-		if ks.forgetSome(ks.partitions[at%len(ks.partitions)], min(keys.Load()+int64(n)-most, mostForgotten)) {
+	return ks.forgetWhile(func() int64 { return keys.Load() + int64(n) - most })
+}
+
+// FreeNotes removes notes of random ids until limit bytes are used in all, or most by notes, and tells them. It
+// reports whether the limit is reached. The calling goroutine must have no transaction open.
+func (ks *Keyspace) FreeNotes(limit, most int64) bool {
+	counts := &ks.teller.counts
+	ks.forgetWhile(func() int64 {
+		keys, bytes := counts.Keys.Load(), counts.Bytes.Load()
+		if excess := min(ks.Used()-limit, bytes-most); excess > 0 {
+			return 1 + int64(float64(excess)/float64(bytes)*float64(keys)) // of notes of average size
+		}
+		return 0
+	})
+	return ks.Used() <= limit
+}
+
+// forgetWhile removes notes of random ids while there are and more is positive, which is about the number that
+// has to go. It reports whether it has removed any.
+func (ks *Keyspace) forgetWhile(more func() int64) (removed bool) {
+	for barren, at := 0, rand.IntN(len(ks.partitions)); barren < len(ks.partitions); at++ {
+		n := more()
+		if n <= 0 {
+			return removed
+		}
+		if ks.forgetSome(ks.partitions[at%len(ks.partitions)], min(n, mostForgotten)) {
 			barren, removed = 0, true
 		} else {
 			barren++

@@ -77,6 +77,9 @@ const (
 	// saves sampling, the larger cost. Under a small limit it is a small share.
 	evictAhead      = 16 << 10
 	evictAheadShare = 64
+	// What clients that cache have read goes first while its notes take more than this share: else a client
+	// that reads many keys would drive out all data, whose place its notes take.
+	notesShare = 8
 )
 
 // evict ends the windows of CONTAINER.UNDO and then evicts items until the limit is kept, or enough for a
@@ -86,7 +89,7 @@ func (e *Engine) evict(s *Session, limit int64, size int, out *Outcome) bool {
 		return false
 	}
 	target := max(limit-min(evictAhead, limit/evictAheadShare), e.Keyspace().Used()-EvictAtMost-2*int64(size))
-	if e.endWindows(target, out) {
+	if e.Keyspace().FreeNotes(target, limit/notesShare) || e.endWindows(target, out) {
 		return true
 	}
 	if e.Keyspace().Eviction().Policy == eviction.None {
