@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"mayfly/commands/access"
 	"mayfly/commands/engine"
 
 	"github.com/rs/zerolog"
@@ -72,7 +73,7 @@ func TestDelayOfConnection(t *testing.T) {
 	if _, out := g.attempt(s, "GET", "k"); out.Reply.Str != engine.ErrNoAuth.Error() {
 		t.Errorf("%s", notation(out.Reply))
 	}
-	if d, out := g.attempt(s, "AUTH", "secret"); d != engine.LongestDelay || out.Reply.Str != "OK" {
+	if d, out := g.attempt(s, "AUTH", "secret"); d != access.LongestDelay || out.Reply.Str != "OK" {
 		t.Errorf("after %v: %s", d, notation(out.Reply))
 	}
 	if s.WrongPasswords != 0 {
@@ -116,7 +117,7 @@ func TestDelayOfAddress(t *testing.T) {
 				wakes = nil
 			}
 			// Without delay: 10. From the first delay to the longest: 4 of each. Then one a second.
-			if most := engine.FreeOfAddress + 2 + 7*engine.GuessesToDouble + seconds; checked < engine.FreeOfAddress || checked > most {
+			if most := access.FreeOfAddress + 2 + 7*access.GuessesToDouble + seconds; checked < access.FreeOfAddress || checked > most {
 				t.Errorf("%d passwords are checked in %d seconds, more than %d", checked, seconds, most)
 			}
 			for range 3 {
@@ -142,7 +143,7 @@ func TestRightPasswordOfAddress(t *testing.T) {
 	for i := range 100 {
 		attempt(fmt.Sprintf("192.0.2.1:%d", i), "guess")
 	}
-	if d := attempt("[::ffff:192.0.2.1]:1", "secret"); d == 0 || d > engine.LongestOfAddr {
+	if d := attempt("[::ffff:192.0.2.1]:1", "secret"); d == 0 || d > access.LongestOfAddr {
 		t.Errorf("the right password waits %v", d)
 	}
 	for range 50 {
@@ -152,7 +153,7 @@ func TestRightPasswordOfAddress(t *testing.T) {
 	}
 	attempt("192.0.2.1:1", "guess")
 	g.clock.Advance(time.Minute)
-	for range engine.FreeOfAddress {
+	for range access.FreeOfAddress {
 		if d := attempt("192.0.2.1:1", "guess"); d != 0 {
 			t.Errorf("after a minute it waits %v", d)
 		}
@@ -163,11 +164,11 @@ func TestRightPasswordOfAddress(t *testing.T) {
 func TestGuessersAreBounded(t *testing.T) {
 	t.Parallel()
 	g := newGuessing(t)
-	for i := range 2 * engine.MaxGuessers {
+	for i := range 2 * access.MaxGuessers {
 		g.clock.Advance(time.Millisecond)
 		g.attempt(unauthenticated(i+10, fmt.Sprintf("192.0.%d.%d:1", i>>8, i&255)), "AUTH", "guess")
 	}
-	if n := len(g.engine.Auth.Addresses); n != engine.MaxGuessers {
+	if n := len(g.engine.Auth.Addresses); n != access.MaxGuessers {
 		t.Errorf("%d addresses are remembered", n)
 	}
 }
@@ -180,7 +181,7 @@ func TestWrongPasswordsAreLogged(t *testing.T) {
 	var log bytes.Buffer
 	g.engine.Log = zerolog.New(&log)
 	guess := func(id int, addr string) {
-		g.engine.Auth.NoteWrong(unauthenticated(id, addr))
+		g.engine.Auth.NoteWrong(&unauthenticated(id, addr).Guesser)
 		g.engine.LogWrongPasswords()
 	}
 	for i := range 100 {
@@ -190,9 +191,9 @@ func TestWrongPasswordsAreLogged(t *testing.T) {
 		}
 	}
 	g.engine.Sample(0)
-	g.clock.Advance(engine.GuessLineEvery * time.Millisecond)
+	g.clock.Advance(access.GuessLineEvery * time.Millisecond)
 	g.engine.Sample(0)
-	g.clock.Advance(engine.GuessLineEvery * time.Millisecond)
+	g.clock.Advance(access.GuessLineEvery * time.Millisecond)
 	g.engine.Sample(0)
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 	want := []string{

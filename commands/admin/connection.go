@@ -150,7 +150,7 @@ func parseAuth(in *engine.Input) (engine.Run, error) {
 
 // wrongPassword counts wrong credentials and returns their error.
 func wrongPassword(x *engine.Context) error {
-	x.Engine.Auth.NoteWrong(x.Session)
+	x.Engine.Auth.NoteWrong(&x.Session.Guesser)
 	x.Engine.LogWrongPasswords()
 	return engine.ErrWrongPass
 }
@@ -160,7 +160,7 @@ func authenticate(x *engine.Context, given *credentials) engine.Reply {
 		return engine.Fail(wrongPassword(x))
 	}
 	x.Session.Authenticated.Store(true)
-	x.Engine.Auth.NoteRight(x.Session)
+	x.Engine.Auth.NoteRight(&x.Session.Guesser)
 	return engine.OK
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mayfly/commands/access"
 	"mayfly/commands/latency"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
@@ -62,7 +63,7 @@ type Engine struct {
 	Backups backupStats
 	Waiters waiters
 	Pause   pause
-	Auth    authThrottle
+	Auth    access.Guesses
 	Memory  memoryLimit
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mayfly/commands/access"
 	"mayfly/expiry"
 	"mayfly/keyspace"
 )
@@ -34,11 +35,11 @@ type Session struct {
 	nodes
 }
 
-// Authentication is what a session knows of its client's password.
+// Authentication is what a session knows of its client's password, and of its user.
 type Authentication struct {
-	Authenticated  atomic.Bool   // the client has given the password, or needed none
-	WrongPasswords int           // since the last right one
-	AuthWait       chan struct{} // closed when the attempt that waits may be checked; see authThrottle
+	Authenticated atomic.Bool // the client has given a password, or needed none
+	access.Guesser
+	rights access.Holder
 }
 
 // Serving is how a session is served. Its server sets it before the first command.
@@ -149,6 +150,9 @@ func NewSession(id int64, addr, laddr string, now int64) *Session {
 	s.AbandonInterval, s.ExecTime = abandonInterval, maxExecTime
 	s.Proto, s.Database, s.Queued, s.created = 2, "0", NoTransaction, now
 	s.lastUsed.Store(now)
+	if !s.viaUnixSocket() {
+		s.From = addr
+	}
 	s.SetName("")
 	s.Tx.Client = id
 	s.Tx.OnDeath = func(c *keyspace.Container, id string) { s.Ctx.Notify(EventExpired, c, id) }
@@ -254,10 +258,10 @@ func (s *Session) ClientLine(now int64, running []string) string {
 	}
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=-1 name=%s age=%d idle=%d flags=%s db=%d"+
 		" sub=%d psub=%d ssub=%d multi=%d qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=0 rbp=0"+
-		" obl=0 oll=%d omem=%d tot-mem=%d events=r cmd=%s user=default redir=%d resp=%d lib-name=%s lib-ver=%s\n",
+		" obl=0 oll=%d omem=%d tot-mem=%d events=r cmd=%s user=%s redir=%d resp=%d lib-name=%s lib-ver=%s\n",
 		s.ID, s.Addr, s.LAddr, s.Name, s.age(now), s.idle(now), s.flagLetters(), s.DatabaseNumber,
 		s.Subscribed[SubChannel], s.Subscribed[SubPattern], s.Subscribed[SubShard],
-		s.Queued, queryBytes, room, argBytes, s.queuedSize, s.unsent.Load(), s.unsentSize.Load(), total, command, s.Tracking.Redirection(), s.Proto, s.LibName, s.LibVer)
+		s.Queued, queryBytes, room, argBytes, s.queuedSize, s.unsent.Load(), s.unsentSize.Load(), total, command, s.rights.Name(), s.Tracking.Redirection(), s.Proto, s.LibName, s.LibVer)
 }
 
 // flagLetters are the flags of the session in CLIENT LIST. The lock must be held.

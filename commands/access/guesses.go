@@ -1,4 +1,4 @@
-package engine
+package access
 
 import (
 	"net"
@@ -10,13 +10,13 @@ import (
 	"mayfly/expiry/clock"
 )
 
-// authThrottle slows down clients that guess passwords. The zero value is ready. Safe for concurrent use.
+// Guesses slows down clients that guess passwords. The zero value is ready. Safe for concurrent use.
 //
 // An attempt to authenticate waits, before it is checked, if wrong ones came before it: from its connection
 // or from its address. The attempts of an address are checked one after another, with the delay between two,
 // however many connections they come from. A right password does not come back faster than a wrong one.
 // Other addresses do not wait.
-type authThrottle struct {
+type Guesses struct {
 	After func(d time.Duration, f func()) // time.AfterFunc, if nil
 	Clock func() int64                    // ms; if nil, the time of the machine: that of a follower's keyspace stands still without a leader
 
@@ -50,12 +50,19 @@ const (
 	GuessLineEvery  = 10_000 // ms between two lines of the log
 )
 
-// guesserOf returns the address under which the wrong passwords of a session count. A network of IPv6 is one
-// address, since a machine may have all of them.
-func guesserOf(s *Session) string {
+// Guesser is a client that may guess passwords.
+type Guesser struct {
+	From           string        // its address with a port; empty: a Unix socket
+	WrongPasswords int           // since the last right one
+	AuthWait       chan struct{} // closed when the attempt that waits may be checked; see Guesses
+}
+
+// address is the one under which the wrong passwords count. A network of IPv6 is one address, since a machine
+// may have all of them.
+func (g *Guesser) address() string {
 	const network = 64 // bits
-	host, _, err := net.SplitHostPort(s.Addr)
-	if err != nil || s.viaUnixSocket() {
+	host, _, err := net.SplitHostPort(g.From)
+	if err != nil {
 		return "unix"
 	}
 	ip, err := netip.ParseAddr(host)
@@ -78,16 +85,16 @@ func doubled(first time.Duration, times int, longest time.Duration) time.Duratio
 	return min(first, longest)
 }
 
-func (t *authThrottle) now() int64 {
+func (t *Guesses) now() int64 {
 	if t.Clock != nil {
 		return t.Clock()
 	}
 	return clock.Monotonic().Milliseconds()
 }
 
-// wait returns a channel if the session's attempt to authenticate must wait until it closes.
+// Wait returns a channel if the client's attempt to authenticate must wait until it closes.
 // The caller then asks again. It returns nil if the attempt may be checked.
-func (t *authThrottle) wait(s *Session) <-chan struct{} {
+func (t *Guesses) Wait(s *Guesser) <-chan struct{} {
 	var d time.Duration
 	if s.AuthWait != nil {
 		select {
@@ -115,16 +122,16 @@ func (t *authThrottle) wait(s *Session) <-chan struct{} {
 	return over
 }
 
-// turn returns 0 if an attempt of the session's address may be checked, and takes the turn. Else it returns
+// turn returns 0 if an attempt of the client's address may be checked, and takes the turn. Else it returns
 // how long it is until the next turn. Those who wait for it do not queue: one of them gets it, and a client
 // that has left holds up nobody.
-func (t *authThrottle) turn(s *Session) time.Duration {
+func (t *Guesses) turn(s *Guesser) time.Duration {
 	if t.Denied.Load() == 0 {
 		return 0
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	h := t.Addresses[guesserOf(s)]
+	h := t.Addresses[s.address()]
 	if h == nil {
 		return 0
 	}
@@ -142,14 +149,14 @@ func (t *authThrottle) turn(s *Session) time.Duration {
 
 // NoteRight counts a right password. It gives the turn of its address back: a program that knows the password
 // opens many connections without a delay between them.
-func (t *authThrottle) NoteRight(s *Session) {
+func (t *Guesses) NoteRight(s *Guesser) {
 	s.WrongPasswords = 0
 	if t.Denied.Load() == 0 {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if h := t.Addresses[guesserOf(s)]; h != nil {
+	if h := t.Addresses[s.address()]; h != nil {
 		h.next = 0
 	}
 }
@@ -159,12 +166,12 @@ func (h *guessHistory) recentAt(now int64) float64 {
 }
 
 // NoteWrong counts a wrong password.
-func (t *authThrottle) NoteWrong(s *Session) {
+func (t *Guesses) NoteWrong(s *Guesser) {
 	s.WrongPasswords++
 	t.Denied.Add(1)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	address, now := guesserOf(s), t.now()
+	address, now := s.address(), t.now()
 	h := t.Addresses[address]
 	if h == nil {
 		if len(t.Addresses) >= MaxGuessers {
@@ -183,7 +190,7 @@ func (t *authThrottle) NoteWrong(s *Session) {
 }
 
 // forgetOldestLocked forgets the address whose last wrong password is the longest ago.
-func (t *authThrottle) forgetOldestLocked() {
+func (t *Guesses) forgetOldestLocked() {
 	oldest := ""
 	for address, h := range t.Addresses {
 		if oldest == "" || h.at < t.Addresses[oldest].at {
@@ -193,16 +200,16 @@ func (t *authThrottle) forgetOldestLocked() {
 	delete(t.Addresses, oldest)
 }
 
-// guessReport is a line of the log about wrong passwords.
-type guessReport struct {
-	worst   string // the address with most of them
-	ofWorst int
-	total   int
-	others  int // addresses besides
+// GuessReport is a line of the log about wrong passwords.
+type GuessReport struct {
+	Worst   string // the address with most of them
+	OfWorst int
+	Total   int
+	Others  int // addresses besides
 }
 
-// report returns what to log now, if there is anything and the last line is long enough ago.
-func (t *authThrottle) report() (r guessReport, ok bool) {
+// Report returns what to log now, if there is anything and the last line is long enough ago.
+func (t *Guesses) Report() (r GuessReport, ok bool) {
 	if !t.pending.Load() {
 		return r, false
 	}
@@ -216,32 +223,14 @@ func (t *authThrottle) report() (r guessReport, ok bool) {
 		if h.counted == 0 {
 			continue
 		}
-		r.others++
-		if h.counted > r.ofWorst {
-			r.worst, r.ofWorst = address, h.counted
+		r.Others++
+		if h.counted > r.OfWorst {
+			r.Worst, r.OfWorst = address, h.counted
 		}
 		h.counted = 0
 	}
-	r.total, r.others = t.counted, r.others-1
+	r.Total, r.Others = t.counted, r.Others-1
 	t.counted, t.lastLine = 0, now
 	t.pending.Store(false)
 	return r, true
-}
-
-// LogWrongPasswords logs the wrong passwords since the last line, unless that was a moment ago.
-func (e *Engine) LogWrongPasswords() {
-	r, ok := e.Auth.report()
-	if !ok {
-		return
-	}
-	e.Log.Warn().Str("addr", r.worst).Int("wrong_passwords", r.ofWorst).Int("of_all_addresses", r.total).Int("other_addresses", r.others).
-		Msg("clients gave a wrong password; their next attempts are delayed")
-}
-
-// awaitsDelay reports whether a command is an attempt to authenticate that has to wait, and until when.
-func (e *Engine) awaitsDelay(s *Session, r *Row, args []string) <-chan struct{} {
-	if r.Secrets == nil || !e.Host.PasswordSet() || len(r.Secrets(args)) == 0 {
-		return nil
-	}
-	return e.Auth.wait(s)
 }
