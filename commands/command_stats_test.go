@@ -50,9 +50,9 @@ func TestCommandStats(t *testing.T) {
 			t.Errorf("%s: %s, want %s", command, got, want)
 		}
 	}
-	w.host.options["requirepass"] = "secret"
+	w.host.setPassword("secret")
 	w.do(2, "GET", "a")
-	w.host.options["requirepass"] = ""
+	w.host.setPassword("")
 	if got := w.counts("get"); got != "2 3 0" {
 		t.Errorf("get without the password: %s", got)
 	}

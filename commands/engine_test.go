@@ -62,7 +62,7 @@ func TestPasswordComesBeforeAnything(t *testing.T) {
 	inCluster, _ := newClusterHarness(t, leads())
 	for _, w := range []*harness{newHarness(t), inCluster} {
 		w.expect("OK", "SET", "k", "v")
-		w.host.options["requirepass"] = "secret"
+		w.host.setPassword("secret")
 		for _, r := range engine.AllRows {
 			if r.Parse == nil || r.Flags&engine.OnlyInCluster != 0 && w != inCluster {
 				continue

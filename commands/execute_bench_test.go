@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"mayfly/commands/access"
 	"mayfly/commands/engine"
 	"mayfly/keyspace"
 
@@ -78,7 +79,6 @@ const (
 // quickHost replies to frequent questions without locks.
 type quickHost struct{ *testHost }
 
-func (quickHost) PasswordSet() bool { return false }
 func (quickHost) MaxValueSize() int { return 16 << 20 }
 
 // newBenchEngine returns an engine on a keyspace with the system's clock. It holds the plain key benchKey
@@ -88,7 +88,7 @@ func newBenchEngine(b *testing.B) *engine.Engine {
 	if err != nil {
 		b.Fatal(err)
 	}
-	e := engine.NewEngine(ks, quickHost{}, zerolog.Nop())
+	e := engine.NewEngine(ks, quickHost{&testHost{users: access.NewUsers(engine.Catalogue)}}, zerolog.Nop())
 	b.Cleanup(func() {
 		if err := ks.Close(); err != nil {
 			b.Error(err)

@@ -11,38 +11,42 @@ import (
 	"mayfly/commands/queries"
 	"mayfly/commands/scripting"
 	"mayfly/commands/streams"
+	"mayfly/commands/users"
 )
 
-func init() { engine.Install(families) }
+func init() {
+	engine.Install(families)
+	engine.Catalogue = admin.NewCatalogue()
+}
 
 // families are the commands, family by family.
 var families = []engine.Family{
-	{Group: "connection", Since: "", Commands: admin.ConnectionCommands},
-	{Group: "string", Since: "", Commands: keys.StringCommands},
-	{Group: "string", Since: "", Commands: keys.RangeCommands},
-	{Group: "string", Since: "", Commands: []engine.Command{keys.LCSCommand}},
-	{Group: "generic", Since: "", Commands: keys.KeyCommands},
-	{Group: "generic", Since: "", Commands: keys.MoveCommands},
-	{Group: "generic", Since: "", Commands: []engine.Command{keys.ObjectCommand}},
-	{Group: "generic", Since: "", Commands: keys.ExpireCommands},
-	{Group: "transactions", Since: "", Commands: engine.TransactionCommands},
-	{Group: "pubsub", Since: "", Commands: admin.PubsubCommands},
-	{Group: "container", Since: engine.SinceFirst, Commands: containers.ContainerCommands},
-	{Group: "container", Since: engine.SinceFirst, Commands: containers.ForesightCommands},
-	{Group: "container", Since: engine.SinceFirst, Commands: containers.UndoCommands},
-	{Group: "document", Since: engine.SinceFirst, Commands: documents.DocumentCommands},
-	{Group: "document", Since: engine.SinceFirst, Commands: []engine.Command{containers.ExplainCommand, streams.ReviveCommand}},
-	{Group: "document", Since: engine.SinceFirst, Commands: queries.QueryCommands},
-	{Group: "document", Since: engine.SinceFirst, Commands: containers.IndexCommands},
-	{Group: "json", Since: "", Commands: jsons.JSONCommands},
-	{Group: "server", Since: "", Commands: admin.ServerCommands},
-	{Group: "server", Since: "", Commands: []engine.Command{admin.ClockCommand, admin.SlowlogCommand, admin.LatencyCommand, admin.MonitorCommand, admin.MemoryCommand, admin.ShutdownCommand}},
-	{Group: "server", Since: "", Commands: admin.PersistenceCommands},
-	{Group: "server", Since: "", Commands: []engine.Command{admin.ACLCommand, admin.ModuleCommand, nodes.RoleCommand}},
-	{Group: "stream", Since: "", Commands: streams.StreamCommands},
-	{Group: "stream", Since: "", Commands: streams.GroupCommands},
-	{Group: "cluster", Since: "", Commands: nodes.ClusterCommands},
-	{Group: "generic", Since: "", Commands: []engine.Command{nodes.WaitCommand}},
-	{Group: "sentinel", Since: "", Commands: []engine.Command{nodes.SentinelCommand}},
-	{Group: "scripting", Since: "", Commands: scripting.ScriptCommands},
+	{Group: "connection", Since: "", Touches: engine.TouchesNone, Commands: admin.ConnectionCommands},
+	{Group: "string", Since: "", Touches: engine.TouchesSelected, Commands: keys.StringCommands},
+	{Group: "string", Since: "", Touches: engine.TouchesSelected, Commands: keys.RangeCommands},
+	{Group: "string", Since: "", Touches: engine.TouchesSelected, Commands: []engine.Command{keys.LCSCommand}},
+	{Group: "generic", Since: "", Touches: engine.TouchesSelected, Commands: keys.KeyCommands},
+	{Group: "generic", Since: "", Touches: engine.TouchesSelected, Commands: keys.MoveCommands},
+	{Group: "generic", Since: "", Touches: engine.TouchesSelected, Commands: []engine.Command{keys.ObjectCommand}},
+	{Group: "generic", Since: "", Touches: engine.TouchesSelected, Commands: keys.ExpireCommands},
+	{Group: "transactions", Since: "", Touches: engine.TouchesNone, Commands: engine.TransactionCommands},
+	{Group: "pubsub", Since: "", Touches: engine.TouchesNone, Commands: admin.PubsubCommands},
+	{Group: "container", Since: engine.SinceFirst, Touches: engine.TouchesNamed, Commands: containers.ContainerCommands},
+	{Group: "container", Since: engine.SinceFirst, Touches: engine.TouchesNamed, Commands: containers.ForesightCommands},
+	{Group: "container", Since: engine.SinceFirst, Touches: engine.TouchesNamed, Commands: containers.UndoCommands},
+	{Group: "document", Since: engine.SinceFirst, Touches: engine.TouchesNamed, Commands: documents.DocumentCommands},
+	{Group: "document", Since: engine.SinceFirst, Touches: engine.TouchesNamed, Commands: []engine.Command{containers.ExplainCommand, streams.ReviveCommand}},
+	{Group: "document", Since: engine.SinceFirst, Touches: engine.TouchesNamed, Commands: queries.QueryCommands},
+	{Group: "document", Since: engine.SinceFirst, Touches: engine.TouchesNamed, Commands: containers.IndexCommands},
+	{Group: "json", Since: "", Touches: engine.TouchesSelected, Commands: jsons.JSONCommands},
+	{Group: "server", Since: "", Touches: engine.TouchesNone, Commands: admin.ServerCommands},
+	{Group: "server", Since: "", Touches: engine.TouchesNone, Commands: []engine.Command{admin.ClockCommand, admin.SlowlogCommand, admin.LatencyCommand, admin.MonitorCommand, admin.MemoryCommand, admin.ShutdownCommand}},
+	{Group: "server", Since: "", Touches: engine.TouchesNone, Commands: admin.PersistenceCommands},
+	{Group: "server", Since: "", Touches: engine.TouchesNone, Commands: []engine.Command{users.ACLCommand, admin.ModuleCommand, nodes.RoleCommand}},
+	{Group: "stream", Since: "", Touches: engine.TouchesStreams, Commands: streams.StreamCommands},
+	{Group: "stream", Since: "", Touches: engine.TouchesStreams, Commands: streams.GroupCommands},
+	{Group: "cluster", Since: "", Touches: engine.TouchesNone, Commands: nodes.ClusterCommands},
+	{Group: "generic", Since: "", Touches: engine.TouchesNone, Commands: []engine.Command{nodes.WaitCommand}},
+	{Group: "sentinel", Since: "", Touches: engine.TouchesNone, Commands: []engine.Command{nodes.SentinelCommand}},
+	{Group: "scripting", Since: "", Touches: engine.TouchesNone, Commands: scripting.ScriptCommands},
 }

@@ -30,7 +30,7 @@ func TestRepliesOfGroupsAreCharged(t *testing.T) {
 	s.Memory = limit.Open(s)
 	w.do(2, "XPENDING", streamKey, "g")
 	limit.SetLimit(int64(s.Memory.Size()) + streams.ReservedEntries/2)
-	w.engine.Host.(*testHost).options["requirepass"] = ""
+	w.engine.Host.(*testHost).setPassword("")
 	for range 2 {
 		for _, args := range [][]string{
 			{"XPENDING", streamKey, "g", "-", "+", "100000"},

@@ -15,6 +15,7 @@ import (
 	"time"
 	"unsafe"
 
+	"mayfly/commands/access"
 	"mayfly/commands/admin"
 	"mayfly/commands/engine"
 	"mayfly/expiry/clock"
@@ -59,7 +60,7 @@ func newHarnessOn(t *testing.T, fsys vfs.FS, dir string) *harness {
 		t:     t,
 		dir:   dir,
 		clock: clock.NewManual(testStart),
-		host: &testHost{options: map[string]string{
+		host: &testHost{users: access.NewUsers(engine.Catalogue), options: map[string]string{
 			"requirepass":            "",
 			"max-value-size":         strconv.Itoa(16 << 20),
 			"notify-keyspace-events": "",
@@ -183,7 +184,7 @@ func (w *harness) session(n int) *engine.Session {
 	if s == nil {
 		s = engine.NewSession(int64(n), fmt.Sprintf("127.0.0.1:%d", 50000+n), "127.0.0.1:6379", w.clock.Now())
 		s.ExecTime = time.Hour // a busy machine ends no transaction of a test
-		s.Authenticated.Store(!w.host.PasswordSet())
+		s.Authenticated.Store(!w.host.Users().Table().NeedsLogin())
 		s.Receiver = new(inbox)
 		w.sessions[n] = s
 	}
@@ -297,6 +298,7 @@ func (w *harness) received(session int) []engine.Reply {
 type testHost struct {
 	options  map[string]string
 	stopped  bool // SHUTDOWN was called
+	users    *access.Users
 	engine   *engine.Engine
 	sessions func() []*engine.Session
 
@@ -347,6 +349,9 @@ func (h *testHost) apply(name, value string) error {
 		h.engine.Keyspace().SetUndoWindowAuto()
 		return nil
 	}
+	if name == "requirepass" {
+		return h.users.SetDefaultPassword(value)
+	}
 	n, err := strconv.Atoi(value)
 	switch name {
 	case "slowlog-log-slower-than":
@@ -379,9 +384,17 @@ func (h *testHost) limitMemory() {
 func (h *testHost) ConfigRewrite() error { return engine.ErrNoConfigFile }
 func (h *testHost) Shutdown()            { h.stopped = true }
 
-func (h *testHost) PasswordSet() bool                  { return h.options["requirepass"] != "" }
-func (h *testHost) CheckPassword(password string) bool { return password == h.options["requirepass"] }
-func (h *testHost) Sessions() []*engine.Session        { return h.sessions() }
+// setPassword sets requirepass.
+func (h *testHost) setPassword(password string) {
+	if err := h.ConfigSet([][2]string{{"requirepass", password}}); err != nil {
+		panic(err)
+	}
+}
+
+func (h *testHost) Users() *access.Users        { return h.users }
+func (h *testHost) LoadUsers() error            { return engine.ErrNoUserFile }
+func (h *testHost) SaveUsers() error            { return engine.ErrNoUserFile }
+func (h *testHost) Sessions() []*engine.Session { return h.sessions() }
 
 // Disconnect only notes the sessions.
 func (h *testHost) Disconnect(pick func(*engine.Session) bool) int {

@@ -401,7 +401,7 @@ func TestWaitsAreCharged(t *testing.T) {
 	args := []string{"XREAD", "BLOCK", "0", "STREAMS"}
 	const n = 200
 	for i := range n {
-		args = append(args, streams.StreamPrefix+strings.Repeat("x", i+1)+streams.StreamSuffix)
+		args = append(args, "__keyevent@"+strings.Repeat("x", i+1)+"__:expired")
 	}
 	args = append(args, strings.Fields(strings.Repeat("$ ", n))...)
 	b := w.block(2, args...)
@@ -414,7 +414,7 @@ func TestWaitsAreCharged(t *testing.T) {
 		t.Errorf("%d bytes are charged afterwards", size)
 	}
 	limit.SetLimit(1000)
-	w.engine.Host.(*testHost).options["requirepass"] = ""
+	w.engine.Host.(*testHost).setPassword("")
 	if r := w.do(2, args...); r.Str != string(engine.ErrClientMemory) {
 		t.Errorf("over the limit: %s", notation(r))
 	}

@@ -252,7 +252,7 @@ func (c *conn) setDeadline() error {
 
 // limitIdle applies a new timeout to an idle client, unless a loop serves it. Any goroutine may call it.
 func (c *conn) limitIdle(timeout time.Duration) {
-	if c.stalling.Load() || c.session.MayBeSilent() || c.unauthenticated(c.server.Settings()) {
+	if c.stalling.Load() || c.session.MayBeSilent() || c.unauthenticated() {
 		return
 	}
 	c.whileWaiting(func() { _ = c.socket.readWithin(timeout) }) // if it fails the connection is gone
@@ -264,7 +264,7 @@ func (c *conn) limitIdle(timeout time.Duration) {
 // limitUnauthenticated applies a new time to give the password to a client that waits without it, from now
 // on, unless a loop serves it. Any goroutine may call it.
 func (c *conn) limitUnauthenticated(timeout time.Duration) {
-	if timeout > 0 && c.unauthenticated(c.server.Settings()) {
+	if timeout > 0 && c.unauthenticated() {
 		c.whileWaiting(func() { _ = c.socket.readWithin(timeout) }) // if it fails the connection is gone
 	}
 	if c.server.stopping.Load() {

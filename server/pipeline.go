@@ -193,6 +193,6 @@ func (c *conn) limits() resp.Limits {
 	return resp.Limits{
 		Bulk:            bulk,
 		Command:         min(4*bulk+resp.LargeBuffer, settings.QueryBufferLimit),
-		Unauthenticated: c.unauthenticated(settings),
+		Unauthenticated: c.unauthenticated(),
 	}
 }

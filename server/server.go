@@ -366,7 +366,7 @@ func (s *Server) register(stream net.Conn, o origin) *conn {
 		o.places = 0
 	}
 	if len(s.conns)-s.waiting.leaving >= o.places {
-		if left = s.waiting.makeRoomLocked(s.Settings()); left == nil {
+		if left = s.waiting.makeRoomLocked(); left == nil {
 			s.mu.Unlock()
 			return nil
 		}
@@ -382,8 +382,8 @@ func (s *Server) register(stream net.Conn, o origin) *conn {
 		c.guard.SetReadAhead(resp.SmallBuffer) // a read gives no more than a TLS record
 	}
 	c.session.Proxied = o.proxied
-	c.session.Authenticated.Store(o.known || !s.PasswordSet())
-	if c.unauthenticated(s.Settings()) {
+	c.session.Authenticated.Store(o.known || !s.Users().Table().NeedsLogin())
+	if c.unauthenticated() {
 		s.waiting.addLocked(c)
 	}
 	s.conns[c] = struct{}{}
@@ -401,7 +401,7 @@ func (s *Server) register(stream net.Conn, o origin) *conn {
 // denies reports whether a client is refused because it comes from another machine and there is no password
 // (protected mode).
 func (s *Server) denies(client net.Addr) bool {
-	return s.Settings().ProtectedMode && !s.PasswordSet() && !isLocal(client)
+	return s.Settings().ProtectedMode && s.Users().Table().Default().NoPass() && !isLocal(client)
 }
 
 // refuse answers a client that there are too many. The text fits into the empty buffer of a fresh socket, so

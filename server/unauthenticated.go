@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"mayfly/expiry/clock"
-	"mayfly/server/config"
 )
 
 // Clients that have not given the password must not keep out those that have it. Each has auth-timeout for
@@ -18,15 +17,15 @@ var errAuthTimeout = errors.New("gave no password in time")
 const mostLeaving = 32
 
 // unauthenticated reports whether the client must give the password first.
-func (c *conn) unauthenticated(s *config.Settings) bool {
-	return !c.session.Authenticated.Load() && s.RequirePass != ""
+func (c *conn) unauthenticated() bool {
+	return !c.session.Authenticated.Load() && c.server.Users().Table().NeedsLogin()
 }
 
 // authDeadline returns when the client must have given the password, as clock.Monotonic says; 0: it need
 // not. Only the goroutine that serves the connection may call it.
 func (c *conn) authDeadline() time.Duration {
 	timeout := time.Duration(c.server.authTimeout.Load())
-	if timeout == 0 || !c.unauthenticated(c.server.Settings()) {
+	if timeout == 0 || !c.unauthenticated() {
 		if c.asked != 0 {
 			c.asked = 0
 		}
@@ -85,11 +84,11 @@ func (w *waitingClients) removeLocked(c *conn) {
 
 // makeRoomLocked disconnects the client that has waited the longest with its password, and returns it; nil if
 // there is none.
-func (w *waitingClients) makeRoomLocked(s *config.Settings) *conn {
+func (w *waitingClients) makeRoomLocked() *conn {
 	for w.leaving < mostLeaving && w.order.Len() > 0 {
 		c := w.order.Remove(w.order.Front()).(*conn)
 		c.waiting = nil
-		if c.killed.Load() || !c.unauthenticated(s) {
+		if c.killed.Load() || !c.unauthenticated() {
 			continue
 		}
 		c.madeRoom = true

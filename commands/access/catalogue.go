@@ -13,7 +13,6 @@ type Command struct {
 	Name       string   // in lower case: "get", "config|get"
 	Parent     int      // the number of the command that it is a subcommand of; -1: it is none
 	Categories []string // without @
-	Always     bool     // any user may run it: AUTH, HELLO, QUIT, RESET
 }
 
 // Catalogue holds the commands and categories that rules may name. A command's number is its index. It never
@@ -23,6 +22,7 @@ type Catalogue struct {
 	byName     map[string]int
 	children   map[int][]int
 	categories map[string][]int // the numbers of the commands of each
+	order      []string         // of the categories
 
 	mu      sync.Mutex
 	bitmaps map[string]*bitmap // by the text of the rules, so that equal lists share one
@@ -32,7 +32,7 @@ type Catalogue struct {
 func NewCatalogue(commands []Command, categories []string) *Catalogue {
 	c := &Catalogue{
 		commands: commands, byName: map[string]int{}, children: map[int][]int{},
-		categories: map[string][]int{}, bitmaps: map[string]*bitmap{},
+		categories: map[string][]int{}, order: categories, bitmaps: map[string]*bitmap{},
 	}
 	for _, name := range categories {
 		c.categories[name] = nil
@@ -47,6 +47,18 @@ func NewCatalogue(commands []Command, categories []string) *Catalogue {
 		}
 	}
 	return c
+}
+
+// Categories returns the names of the categories, in the order of NewCatalogue. The list must not be modified.
+func (c *Catalogue) Categories() []string { return c.order }
+
+// Members returns the names of the commands of a category; false if there is none.
+func (c *Catalogue) Members(category string) (names []string, ok bool) {
+	numbers, ok := c.categories[lower(category)]
+	for _, n := range numbers {
+		names = append(names, c.commands[n].Name)
+	}
+	return names, ok
 }
 
 // bitmap is the commands that a list of rules allows.

@@ -43,14 +43,23 @@ type Call struct {
 
 	// Abandoned, if not nil, reports that nobody waits for the verdict any more. It is asked between keys.
 	Abandoned func() bool
+
+	Words []string // for who fills in the call
 }
+
+// mostKept is how many keys a call that is reused has room for.
+const mostKept = 1 << 10
 
 // Reset empties the call but keeps its memory.
 func (c *Call) Reset() {
 	clear(c.Keys)
 	clear(c.Containers)
 	clear(c.Channels)
-	*c = Call{Containers: c.Containers[:0], Keys: c.Keys[:0], Channels: c.Channels[:0]}
+	clear(c.Words)
+	*c = Call{Containers: c.Containers[:0], Keys: c.Keys[:0], Channels: c.Channels[:0], Words: c.Words[:0]}
+	if cap(c.Keys) > mostKept {
+		c.Keys, c.Words = nil, nil
+	}
 }
 
 // Verdict says whether a call is allowed, or which object is the reason why not: a container, the command, a
@@ -149,6 +158,30 @@ func (u *User) AllowsChannel(channel string, pattern bool) bool {
 		}
 	}
 	return false
+}
+
+// KeepsChannels reports whether the user has all channels, or the patterns of all channels that it had before.
+func (u *User) KeepsChannels(was *User) bool {
+	has := map[string]bool{}
+	for _, s := range u.sets {
+		if s.allChannels {
+			return true
+		}
+		for _, c := range s.channels {
+			has[c] = true
+		}
+	}
+	for _, s := range was.sets {
+		if s.allChannels {
+			return false
+		}
+		for _, c := range s.channels {
+			if !has[c] {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // verdicts remembers which containers the user may see.

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -498,6 +497,3 @@ func CheckName(name string) error {
 	}
 	return nil
 }
-
-// Categories returns the names of all categories, ascending.
-func (c *Catalogue) Categories() []string { return slices.Sorted(maps.Keys(c.categories)) }

@@ -20,6 +20,7 @@ type Table struct {
 	users map[string]*User
 	// Restricted says that a user may not do everything.
 	Restricted bool
+	needsLogin bool
 }
 
 // User returns the user with a name, nil if there is none.
@@ -29,10 +30,10 @@ func (t *Table) User(name string) *User { return t.users[name] }
 func (t *Table) Default() *User { return t.users[DefaultName] }
 
 // NeedsLogin reports whether a connection begins without a user.
-func (t *Table) NeedsLogin() bool {
-	d := t.Default()
-	return !d.on || !d.noPass
-}
+func (t *Table) NeedsLogin() bool { return t.needsLogin }
+
+// Guarded reports whether a user has a password, or is off: somebody may guess.
+func (t *Table) Guarded() bool { return t.NeedsLogin() || len(t.users) > 1 }
 
 // All returns the users by ascending name.
 func (t *Table) All() []*User {
@@ -57,6 +58,8 @@ func (t *Table) Digest() string {
 
 func newTable(users map[string]*User) *Table {
 	t := &Table{users: users}
+	d := t.Default()
+	t.needsLogin = !d.on || !d.noPass
 	for _, u := range users {
 		t.Restricted = t.Restricted || !u.Open
 	}
@@ -280,12 +283,18 @@ func (us *Users) Authenticate(name, password string) *User {
 	return u
 }
 
+// identity is who a session is, for other goroutines.
+type identity struct {
+	users *Users // nil: it has not run a command yet
+	name  string
+}
+
 // Holder is what a session knows of its user. It belongs to the session's goroutine, but for Name. The zero
 // value is that of a session that has not asked for its rights yet.
 type Holder struct {
 	Call Call // reused by the session's calls
 
-	name  atomic.Pointer[string] // nil: the default
+	who   atomic.Pointer[identity] // nil: the default, before its first command
 	users *Users
 	table *Table
 	user  *User
@@ -301,6 +310,9 @@ func (h *Holder) Open() bool { return h.open && h.users.table.Load() == h.table 
 func (h *Holder) Refresh(us *Users, authenticated bool) (u *User, identified bool) {
 	if t := us.Table(); t != h.table || us != h.users {
 		h.users, h.table, h.user = us, t, t.User(h.Name())
+		if who := h.who.Load(); who == nil || who.users != us {
+			h.who.Store(&identity{us, h.Name()})
+		}
 	}
 	identified = authenticated || !h.table.NeedsLogin()
 	h.open = identified && h.user != nil && h.user.Open
@@ -312,22 +324,41 @@ func (h *Holder) Refresh(us *Users, authenticated bool) (u *User, identified boo
 
 // Name returns the name of the user. Safe for concurrent use.
 func (h *Holder) Name() string {
-	if name := h.name.Load(); name != nil {
-		return *name
+	if who := h.who.Load(); who != nil {
+		return who.name
 	}
 	return DefaultName
 }
 
 // Become makes the session one of a user.
 func (h *Holder) Become(name string) {
-	if name == DefaultName {
-		h.name.Store(nil)
-	} else {
-		name = strings.Clone(name)
-		h.name.Store(&name)
-	}
+	h.who.Store(&identity{h.users, strings.Clone(name)})
 	h.table, h.open = nil, false
 }
 
-// Forget makes the next command look up the rights anew.
-func (h *Holder) Forget() { h.open = false }
+// Sees reports whether the user may see a container, by the rights of the running command. A session without
+// a user is one of the server itself.
+func (h *Holder) Sees(container string) bool { return h.user == nil || h.user.Sees(container) }
+
+// SeesAll reports whether the user may see all containers.
+func (h *Holder) SeesAll() bool { return h.user == nil || h.user.Open || h.user.SeesAll() }
+
+// SeesNow reports whether the user may see all of some containers, by the rights of now. Safe for concurrent
+// use.
+func (h *Holder) SeesNow(containers []string) bool {
+	who := h.who.Load()
+	if len(containers) == 0 || who == nil || who.users == nil {
+		return true
+	}
+	t := who.users.Table()
+	if !t.Restricted {
+		return true
+	}
+	u := t.User(who.name)
+	for _, c := range containers {
+		if u == nil || !u.Sees(c) {
+			return false
+		}
+	}
+	return true
+}

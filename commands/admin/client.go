@@ -33,14 +33,14 @@ var clientCommand = engine.Command{
 			Name: "kill", Syntax: "<ip:port | " + killOption + " [" + killOption + " ...]>", Arity: -3,
 			Summary: "Kill the connection of a client",
 			Differs: clientFilters,
-			Flags:   engine.Admin | engine.NoScript | engine.Loading | engine.Stale | engine.OnNode, Parse: parseClientKill,
+			Flags:   engine.Admin | engine.NoScript | engine.Loading | engine.Stale | engine.OnNode, Touches: engine.TouchesVisible | engine.TouchesOthers, Databases: clientDatabases, Parse: parseClientKill,
 		},
 		{
 			Name: "list", Syntax: "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]] [USER username] [ADDR ip:port] [LADDR ip:port]" +
 				" [SKIPME <YES | NO>] [MAXAGE maxage] [NAME name] [IDLE idle] [FLAGS flags] [LIB-NAME lib-name] [LIB-VER lib-ver] [DB db] [IP ip]",
 			Summary: "Get the list of client connections",
 			Differs: "A connection has no descriptor and no buffers of its own while it is idle: `fd`, `rbs`, `obl` and their like are -1 or 0. `qbuf`, `qbuf-free` and `argv-mem` of another client are those of a command that is half read or waits, else 0. `oll` and `omem` count what has 16 KiB or is for a subscriber. `db` may be a name; an id named twice is listed once. " + clientFilters,
-			Flags:   engine.Admin | engine.NoScript | engine.Loading | engine.Stale | engine.OnNode, Tips: "nondeterministic_output", Parse: parseClientList,
+			Flags:   engine.Admin | engine.NoScript | engine.Loading | engine.Stale | engine.OnNode, Tips: "nondeterministic_output", Touches: engine.TouchesVisible | engine.TouchesOthers, Databases: clientDatabases, Parse: parseClientList,
 		},
 		{
 			Name: "no-evict", Syntax: "<ON | OFF>", Since: "7.0.0", Summary: "Set client eviction mode for the current connection",
@@ -61,7 +61,7 @@ var clientCommand = engine.Command{
 		{
 			Name: "pause", Syntax: "timeout [WRITE | ALL]", Since: "2.9.50",
 			Summary: "Stop processing commands from clients for some time",
-			Flags:   engine.Admin | engine.NoScript | engine.Loading | engine.Stale | engine.OnNode, Parse: parseClientPause,
+			Flags:   engine.Admin | engine.NoScript | engine.Loading | engine.Stale | engine.OnNode, Touches: engine.TouchesAll, Parse: parseClientPause,
 		},
 		{
 			Name: "reply", Syntax: "<ON | OFF | SKIP>", Since: "3.2.0", Summary: "Instruct the server whether to reply to commands",
@@ -80,7 +80,7 @@ var clientCommand = engine.Command{
 		{
 			Name: "unblock", Syntax: "client-id [TIMEOUT | ERROR]", Since: "5.0.0",
 			Summary: "Unblock a client blocked in a blocking command from a different connection",
-			Flags:   engine.Admin | engine.NoScript | engine.Loading | engine.Stale | engine.OnNode, Parse: parseClientUnblock,
+			Flags:   engine.Admin | engine.NoScript | engine.Loading | engine.Stale | engine.OnNode, Touches: engine.TouchesVisible, Parse: parseClientUnblock,
 		},
 		{
 			Name: "unpause", Since: "6.2.0", Summary: "Resume processing of clients that were paused",
@@ -231,7 +231,13 @@ func parseClientUnblock(in *engine.Input) (engine.Run, error) {
 	if !ok {
 		return nil, engine.ErrNotInteger
 	}
-	return func(x *engine.Context) engine.Reply { return engine.Flag(x.Engine.Waiters.Unblock(id, why)) }, nil
+	return func(x *engine.Context) engine.Reply {
+		theirs := func(s *engine.Session) bool { return s.ID == id && !mayTouch(x, s) }
+		if !x.SeesAll() && slices.ContainsFunc(x.Engine.Host.Sessions(), theirs) {
+			return engine.Flag(false)
+		}
+		return engine.Flag(x.Engine.Waiters.Unblock(id, why))
+	}, nil
 }
 
 // clientFilters says how the filters differ from those of Redis.
@@ -252,6 +258,7 @@ type clientFilter struct {
 	tests map[string]clientTest // by their words
 	// databases are the values of DB and NOT-DB, which the Run looks up.
 	databases map[string]string
+	users     []string // the values of USER and NOT-USER, which must exist
 }
 
 // parse reads the conditions. A repeated one replaces the first, as in Redis. wrongID is the error of an id.
@@ -285,6 +292,9 @@ func (f *clientFilter) parse(args []string, wrongID error) error {
 				return engine.ErrSyntax
 			}
 		default:
+			if name == "USER" {
+				f.users = append(f.users, args[1])
+			}
 			if test, err = parseClientTest(name, args[1], not); err != nil {
 				return err
 			}
@@ -346,10 +356,7 @@ func parseClientTest(name, value string, not bool) (clientTest, error) {
 	case "TYPE":
 		return clientType(value)
 	case "USER":
-		if value != defaultUser {
-			return nil, engine.Errorf(engine.ErrNoSuchUser, engine.Shown(value))
-		}
-		return func(*engine.Session, *engine.ClientFacts) bool { return true }, nil
+		return text(func(s *engine.Session, _ *engine.ClientFacts) string { return s.User() })
 	case "MAXAGE", "IDLE":
 		if not {
 			return nil, engine.ErrSyntax
@@ -403,9 +410,15 @@ func (f *clientFilter) matcher(x *engine.Context) (func(s *engine.Session) bool,
 		number, is := c.DB(), word == "DB"
 		f.tests[word] = func(_ *engine.Session, f *engine.ClientFacts) bool { return (f.DatabaseNumber == number) == is }
 	}
+	table := x.Engine.Host.Users().Table()
+	for _, name := range f.users {
+		if table.User(name) == nil {
+			return nil, engine.Errorf(engine.ErrNoSuchUser, engine.Shown(name))
+		}
+	}
 	self, now := x.Session, x.Now()
 	return func(s *engine.Session) bool {
-		if s == self && !f.self {
+		if s == self && !f.self || !mayTouch(x, s) {
 			return false
 		}
 		facts := s.Facts(now)
@@ -416,6 +429,22 @@ func (f *clientFilter) matcher(x *engine.Context) (func(s *engine.Session) bool,
 		}
 		return true
 	}, nil
+}
+
+// mayTouch reports whether the user may list or end a session: who does not see all containers may do so only
+// with those of the same user.
+func mayTouch(x *engine.Context, s *engine.Session) bool {
+	return x.SeesAll() || s.User() == x.Session.User()
+}
+
+// clientDatabases returns the databases that the filters of CLIENT LIST and CLIENT KILL name.
+func clientDatabases(args []string) (names []string) {
+	for i := 2; i < len(args)-1; i++ {
+		if redisfmt.EqualFold(args[i], "DB") || redisfmt.EqualFold(args[i], "NOT-DB") {
+			names = append(names, args[i+1])
+		}
+	}
+	return names
 }
 
 // parseClientKill parses both forms of CLIENT KILL. The old form has an address and replies whether there

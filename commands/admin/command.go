@@ -5,8 +5,8 @@ import (
 	"strings"
 	"sync"
 
+	"mayfly/commands/access"
 	"mayfly/commands/engine"
-	"mayfly/commands/items"
 	"mayfly/commands/syntax"
 	"mayfly/redisfmt"
 )
@@ -125,23 +125,6 @@ func fullNames(keep func(*engine.Row) bool) []string {
 	return names
 }
 
-// parseACLCat parses ACL CAT, which lists all categories or the commands of one.
-func parseACLCat(in *engine.Input) (engine.Run, error) {
-	switch args := in.Args[2:]; len(args) {
-	case 0:
-		return func(*engine.Context) engine.Reply { return engine.Bulks(CategoryOrder...) }, nil
-	case 1:
-		category := strings.ToLower(args[0])
-		if !slices.Contains(CategoryOrder, category) {
-			return nil, engine.Errorf(engine.ErrNoCategory, engine.Shown(args[0]))
-		}
-		return func(*engine.Context) engine.Reply {
-			return engine.Bulks(fullNames(func(r *engine.Row) bool { return isIn(r, category) })...)
-		}, nil
-	}
-	return nil, engine.Errorf(engine.ErrSubcommandCall, engine.Shown(in.Args[1]), "ACL")
-}
-
 // parseCommandGetKeys parses COMMAND GETKEYS and GETKEYSANDFLAGS, which differ in show.
 func parseCommandGetKeys(in *engine.Input, show func(r *engine.Row, args []string) engine.Reply) (engine.Run, error) {
 	args := in.Args[2:]
@@ -166,7 +149,7 @@ func keysAndFlags(r *engine.Row, args []string) engine.Reply {
 	list := make([]engine.Reply, len(keys))
 	for i, key := range keys {
 		flags := strings.Fields(access[min(i, len(access)-1)])
-		if slices.Contains(flags, variableFlags) && !slices.ContainsFunc(args[-r.Arity:], readsValue) {
+		if r.Blind != nil && r.Blind(args) {
 			flags = strings.Fields(blindAccess[r.Name])
 		}
 		flags = slices.DeleteFunc(flags, func(f string) bool { return f == variableFlags })
@@ -180,11 +163,6 @@ const variableFlags = "variable_flags"
 
 // blindAccess are the flags of a call without an option that reads the value, where they vary.
 var blindAccess = map[string]string{"delex": "RM delete", "set": "OW update"}
-
-// readsValue reports whether an argument is an option that reads the value of the key.
-func readsValue(arg string) bool {
-	return redisfmt.EqualFold(arg, "GET") || items.ReadsValue(arg)
-}
 
 // accesses returns the flags of the row's keys: one set for all keys, or one for each if they differ.
 func accesses(r *engine.Row) []string {
@@ -349,6 +327,21 @@ func Categories(r *engine.Row) []string {
 		}
 	}
 	return names
+}
+
+// NewCatalogue returns the commands of the table as rules of users name them.
+func NewCatalogue() *access.Catalogue {
+	list := make([]access.Command, len(engine.AllRows))
+	for n, r := range engine.AllRows {
+		list[n] = access.Command{Name: r.FullName, Parent: -1, Categories: Categories(r)}
+		for i, category := range list[n].Categories {
+			list[n].Categories[i] = strings.TrimPrefix(category, "@")
+		}
+		if command, _, isSub := strings.Cut(r.FullName, "|"); isSub {
+			list[n].Parent = engine.Table[command].Number
+		}
+	}
+	return access.NewCatalogue(list, CategoryOrder)
 }
 
 // isIn reports whether the row is in an ACL category, named in lower case without "@".

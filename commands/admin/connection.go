@@ -3,6 +3,7 @@ package admin
 import (
 	"strings"
 
+	"mayfly/commands/access"
 	"mayfly/commands/engine"
 	"mayfly/commands/items"
 	"mayfly/redisfmt"
@@ -12,8 +13,7 @@ import (
 var ConnectionCommands = []engine.Command{
 	{
 		Name: "auth", Syntax: "[username] password", Since: "1.0.0", Summary: "Authenticate to the server",
-		Differs: "The only user is `default`: there are no ACLs",
-		Flags:   engine.NoScript | engine.Loading | engine.Stale | engine.Fast | engine.NoAuth | engine.AllowBusy | engine.OnNode, Parse: parseAuth, Secrets: authSecrets,
+		Flags: engine.NoScript | engine.Loading | engine.Stale | engine.Fast | engine.NoAuth | engine.AllowBusy | engine.OnNode, Parse: parseAuth, Secrets: authSecrets,
 	},
 	clientCommand,
 	{
@@ -49,6 +49,7 @@ var ConnectionCommands = []engine.Command{
 		Name: "select", Syntax: "<index | container>", Since: "1.0.0", Summary: "Change the selected database for the current connection",
 		Differs: "Takes the number or the name of any container. A word that is neither a number nor such a name has an error of its own",
 		Flags:   engine.Loading | engine.Stale | engine.Fast | engine.OnNode, Parse: parseSelect,
+		Touches: engine.TouchesOthers, Databases: func(args []string) []string { return args[1:2] },
 	},
 }
 
@@ -96,13 +97,10 @@ func parseSelect(in *engine.Input) (engine.Run, error) {
 func runReset(x *engine.Context) engine.Reply {
 	x.Engine.ReleaseSession(x.Session)
 	x.Session.Reset()
-	x.Session.Authenticated.Store(!x.Engine.Host.PasswordSet())
+	x.Session.Authenticated.Store(!x.Engine.Host.Users().Table().NeedsLogin())
 	x.Close = x.Session.Deposed.Load() // see disconnectLed
 	return engine.Status("RESET")
 }
-
-// defaultUser is the name of the only user.
-const defaultUser = "default"
 
 func authSecrets(args []string) (secrets []int) {
 	for i := range args[1:] {
@@ -124,19 +122,13 @@ func helloSecrets(args []string) (secrets []int) {
 // credentials are those of AUTH and HELLO AUTH.
 type credentials struct{ user, password string }
 
-// valid reports whether the credentials are right. Without a password any are right, as for a user of
-// Redis with the rule nopass.
-func (c *credentials) valid(host engine.Host) bool {
-	return c.user == defaultUser && (!host.PasswordSet() || host.CheckPassword(c.password))
-}
-
 func parseAuth(in *engine.Input) (engine.Run, error) {
-	given := credentials{user: defaultUser}
+	given := credentials{user: access.DefaultName}
 	switch len(in.Args) {
 	case 2:
 		given.password = in.Args[1]
 		return func(x *engine.Context) engine.Reply {
-			if !x.Engine.Host.PasswordSet() {
+			if x.Engine.Host.Users().Table().Default().NoPass() {
 				return engine.Fail(engine.ErrNoPassword)
 			}
 			return authenticate(x, &given)
@@ -148,18 +140,27 @@ func parseAuth(in *engine.Input) (engine.Run, error) {
 	return nil, engine.ErrSyntax
 }
 
-// wrongPassword counts wrong credentials and returns their error.
-func wrongPassword(x *engine.Context) error {
+// wrongPassword counts and logs wrong credentials and returns their error.
+func wrongPassword(x *engine.Context, user string) error {
+	in := access.TopLevel
+	if x.Queued {
+		in = access.InMulti
+	}
+	x.Engine.Host.Users().Log.Add(access.Entry{
+		Reason: access.DeniedAuth, Context: in, Object: x.Input.Args[0], User: user, Updated: x.Now(),
+		Client: strings.TrimSuffix(x.Session.ClientLine(x.Now(), x.Input.Args), "\n"),
+	})
 	x.Engine.Auth.NoteWrong(&x.Session.Guesser)
 	x.Engine.LogWrongPasswords()
 	return engine.ErrWrongPass
 }
 
 func authenticate(x *engine.Context, given *credentials) engine.Reply {
-	if !given.valid(x.Engine.Host) {
-		return engine.Fail(wrongPassword(x))
+	if x.Engine.Host.Users().Authenticate(given.user, given.password) == nil {
+		return engine.Fail(wrongPassword(x, given.user))
 	}
 	x.Session.Authenticated.Store(true)
+	x.Session.SetUser(given.user)
 	x.Engine.Auth.NoteRight(&x.Session.Guesser)
 	return engine.OK
 }
@@ -210,7 +211,7 @@ func (h *hello) run(x *engine.Context) engine.Reply {
 			return r
 		}
 	}
-	if !s.Authenticated.Load() && x.Engine.Host.PasswordSet() {
+	if !s.Authenticated.Load() && x.Engine.Host.Users().Table().NeedsLogin() {
 		return engine.Fail(engine.ErrNoAuthHello)
 	}
 	s.Update(func() {

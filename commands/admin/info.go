@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mayfly/cluster/topology"
+	"mayfly/commands/access"
 	"mayfly/commands/engine"
 	"mayfly/commands/items"
 	"mayfly/commands/latency"
@@ -258,7 +259,12 @@ func statsSection(r *InfoReport) {
 	r.Field("tracking_total_items", items)
 	r.Field("tracking_total_prefixes", prefixes)
 	r.Field("total_error_replies", c.Errors)
+	log := &r.X.Engine.Host.Users().Log
 	r.Field("acl_access_denied_auth", c.Denied) // wrong passwords
+	r.Field("acl_access_denied_cmd", log.Denied(access.DeniedCommand))
+	r.Field("acl_access_denied_key", log.Denied(access.DeniedKey))
+	r.Field("acl_access_denied_channel", log.Denied(access.DeniedChannel))
+	r.Field("acl_access_denied_db", log.Denied(access.DeniedContainer))
 }
 
 func replicationSection(r *InfoReport) {
@@ -339,6 +345,9 @@ func indexesSection(r *InfoReport) {
 // number for SELECT.
 func keyspaceSection(r *InfoReport) {
 	for _, c := range sortedContainers(r) {
+		if !r.X.Sees(c.Container.Name()) {
+			continue
+		}
 		r.Field(fmt.Sprintf("db%d", c.Container.DB()), ContainerInfo{c.Container.Name(), c.Documents, c.Expiring(), c.AverageTTL})
 	}
 }
@@ -367,7 +376,7 @@ func sortedContainers(r *InfoReport) []*keyspace.ContainerStats {
 func deathsSection(r *InfoReport) {
 	var logs []items.LogStats
 	for _, name := range items.Logged(r.X) {
-		if s, ok := items.LogStatsOf(r.X, name); ok {
+		if s, ok := items.LogStatsOf(r.X, name); ok && r.X.Sees(name) {
 			logs = append(logs, s)
 		}
 	}

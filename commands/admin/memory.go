@@ -43,12 +43,12 @@ var MemoryCommand = engine.Command{
 			Name: "stats", Summary: "Show memory usage details",
 			Differs: "The figures of Go's runtime: no caches, and no backlogs by kind of client",
 			Flags:   engine.OnNode, Scope: engine.ScopeSweep, Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
-			Parse: engine.NoParse(runMemoryStats),
+			Touches: engine.TouchesVisible, Parse: engine.NoParse(runMemoryStats),
 		},
 		{
 			Name: "usage", Syntax: "key [SAMPLES count]", Summary: "Estimate the memory usage of a key",
 			Differs: "Counts by the server's own account",
-			Flags:   engine.ReadOnly, Keys: engine.Keys{First: 2, Last: 2, Step: 1}, Access: "RO", Parse: parseMemoryUsage,
+			Flags:   engine.ReadOnly, Keys: engine.Keys{First: 2, Last: 2, Step: 1}, Access: "RO", Touches: engine.TouchesSelected, Parse: parseMemoryUsage,
 		},
 	},
 }
@@ -108,8 +108,10 @@ func memoryFiguresOf(x *engine.Context, stats []*keyspace.ContainerStats) memory
 	}
 	m.active = m.allocated + readMetric("/memory/classes/heap/unused:bytes")
 	for _, c := range stats {
-		m.dataset += uint64(c.Bytes)
-		m.items += c.Documents
+		if x.Sees(c.Container.Name()) {
+			m.dataset += uint64(c.Bytes)
+			m.items += c.Documents
+		}
 	}
 	m.used = uint64(x.Engine.Keyspace().Used()) // after reading the statistics, which removes dead items
 	m.peak = x.Engine.Stats.NotePeak(m.used)
@@ -129,6 +131,9 @@ func fraction(a, b uint64) float64 {
 // runMemoryStats is MEMORY STATS: the figures of Redis that exist here.
 func runMemoryStats(x *engine.Context) engine.Reply {
 	m := memoryOfItems(x)
+	if !x.SeesAll() {
+		m.used, m.peak = m.dataset, m.dataset
+	}
 	perItem := uint64(0)
 	if m.items > 0 {
 		perItem = m.used / uint64(m.items)

@@ -5,7 +5,7 @@ import "mayfly/commands/engine"
 var MonitorCommand = engine.Command{
 	Name: "monitor", Since: "1.0.0", Summary: "Listen for all requests received by the server in real time",
 	Differs: "A client that does not keep up is disconnected",
-	Flags:   engine.Admin | engine.NoScript | engine.Loading | engine.Stale | engine.OnNode, Parse: engine.NoParse(runMonitor),
+	Flags:   engine.Admin | engine.NoScript | engine.Loading | engine.Stale | engine.OnNode, Touches: engine.TouchesAll, Parse: engine.NoParse(runMonitor),
 }
 
 // runMonitor starts to show the session all commands. As in Redis, a repeated MONITOR has no reply.

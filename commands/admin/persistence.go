@@ -19,7 +19,7 @@ var PersistenceCommands = []engine.Command{
 	{
 		Name: "backup", Syntax: "path", Since: engine.SinceFirst,
 		Summary: "Writes a consistent copy of the data folder to a new folder while other clients go on. A relative path starts beside the data folder.",
-		Flags:   engine.Admin | engine.NoScript | engine.NoAsyncLoading | engine.NoMulti | engine.OnNode, Parse: parseBackup,
+		Flags:   engine.Admin | engine.NoScript | engine.NoAsyncLoading | engine.NoMulti | engine.OnNode, Touches: engine.TouchesAll, Parse: parseBackup,
 	},
 	{
 		Name: "bgrewriteaof", Since: "1.0.0", Summary: "Asynchronously rewrite the append-only file",

@@ -13,13 +13,13 @@ var PubsubCommands = []engine.Command{
 		Summary: "Listen for messages published to channels matching the given patterns",
 		Differs: "The pattern is bounded as that of `KEYS`",
 		Flags:   engine.PubSub | engine.NoScript | engine.Loading | engine.Stale | engine.AllowSubscribed | engine.OnNode,
-		Parse:   func(in *engine.Input) (engine.Run, error) { return parseSubscribe(in, engine.SubPattern, "psubscribe") },
+		Touches: engine.TouchesPatterns, Parse: func(in *engine.Input) (engine.Run, error) { return parseSubscribe(in, engine.SubPattern, "psubscribe") },
 	},
 	{
 		Name: "publish", Syntax: "channel message", Since: "2.0.0", Summary: "Post a message to a channel",
 		Differs: "The message leaves when all earlier commands of the sender are committed, in their order",
 		Flags:   engine.PubSub | engine.Loading | engine.Stale | engine.Fast | engine.Publishes | engine.OnNode,
-		Parse:   func(in *engine.Input) (engine.Run, error) { return parsePublish(in, engine.SubChannel) },
+		Touches: engine.TouchesChannels, Parse: func(in *engine.Input) (engine.Run, error) { return parsePublish(in, engine.SubChannel) },
 	},
 	pubsubCommand,
 	{
@@ -30,18 +30,18 @@ var PubsubCommands = []engine.Command{
 	},
 	{
 		Name: "spublish", Syntax: "shardchannel message", Since: "7.0.0", Summary: "Post a message to a shard channel",
-		Flags: engine.PubSub | engine.Loading | engine.Stale | engine.Fast | engine.Publishes | engine.OnNode, Keys: engine.OneKey, Access: engine.NotKeys,
+		Touches: engine.TouchesChannels, Flags: engine.PubSub | engine.Loading | engine.Stale | engine.Fast | engine.Publishes | engine.OnNode, Keys: engine.OneKey, Access: engine.NotKeys,
 		Parse: func(in *engine.Input) (engine.Run, error) { return parsePublish(in, engine.SubShard) },
 	},
 	{
 		Name: "ssubscribe", Syntax: "shardchannel [shardchannel ...]", Since: "7.0.0",
 		Summary: "Listen for messages published to the given shard channels",
-		Flags:   engine.PubSub | engine.NoScript | engine.Loading | engine.Stale | engine.AllowSubscribed | engine.OnNode, Keys: engine.AllKeys, Access: engine.NotKeys,
+		Touches: engine.TouchesChannels, Flags: engine.PubSub | engine.NoScript | engine.Loading | engine.Stale | engine.AllowSubscribed | engine.OnNode, Keys: engine.AllKeys, Access: engine.NotKeys,
 		Parse: func(in *engine.Input) (engine.Run, error) { return parseSubscribe(in, engine.SubShard, "ssubscribe") },
 	},
 	{
 		Name: "subscribe", Syntax: "channel [channel ...]", Since: "2.0.0", Summary: "Listen for messages published to the given channels",
-		Flags: engine.PubSub | engine.NoScript | engine.Loading | engine.Stale | engine.AllowSubscribed | engine.OnNode,
+		Touches: engine.TouchesChannels, Flags: engine.PubSub | engine.NoScript | engine.Loading | engine.Stale | engine.AllowSubscribed | engine.OnNode,
 		Parse: func(in *engine.Input) (engine.Run, error) { return parseSubscribe(in, engine.SubChannel, "subscribe") },
 	},
 	{
@@ -65,7 +65,7 @@ var pubsubCommand = engine.Command{
 		{
 			Name: "channels", Syntax: "[pattern]", Summary: "List active channels",
 			Differs: "The pattern is bounded as that of `KEYS`",
-			Flags:   engine.PubSub | engine.Loading | engine.Stale | engine.OnNode, Parse: func(in *engine.Input) (engine.Run, error) { return parseActiveNames(in, engine.SubChannel) },
+			Flags:   engine.PubSub | engine.Loading | engine.Stale | engine.OnNode, Touches: engine.TouchesVisible, Parse: func(in *engine.Input) (engine.Run, error) { return parseActiveNames(in, engine.SubChannel) },
 		},
 		engine.HelpRow("pubsub", "6.2.0"),
 		{
@@ -215,10 +215,10 @@ func parseActiveNames(in *engine.Input, kind engine.SubscriptionKind) (engine.Ru
 	}
 	compiled := redisfmt.Compile(pattern)
 	return func(x *engine.Context) engine.Reply {
-		names := []engine.Reply{}
+		names, seesAll := []engine.Reply{}, x.SeesAll()
 		watch := x.WatchClient()
 		x.Engine.Broker.EachActive(kind, func(name string) bool {
-			if all || compiled.Match(name) {
+			if (all || compiled.Match(name)) && (seesAll || kind == engine.SubShard || x.SeesChannel(name)) {
 				names = append(names, engine.Bulk(name))
 			}
 			return !watch.Abandoned(len(name))

@@ -20,8 +20,8 @@ var ServerCommands = []engine.Command{
 		Name: "info", Syntax: "[section [section ...]]", Since: "1.0.0", Summary: "Get information and statistics about the server",
 		Differs: "Has only figures that apply, and more of them: containers that are not empty, the purge, the journal. Figures of missing features, such as replicas, are left out",
 		Flags:   engine.Loading | engine.Stale | engine.OnNode, Scope: engine.ScopeSweep, Categories: "dangerous",
-		Tips:  "nondeterministic_output request_policy:all_shards response_policy:special",
-		Parse: parseInfo,
+		Tips:    "nondeterministic_output request_policy:all_shards response_policy:special",
+		Touches: engine.TouchesVisible, Parse: parseInfo,
 	},
 	{
 		Name: "time", Since: "2.6.0", Summary: "Return the current server time",
@@ -138,27 +138,7 @@ func logConfigSet(x *engine.Context, pairs [][2]string) {
 	x.Engine.Log.Info().Strs("options", options).Str("addr", x.Session.Addr).Int("suppressed", skipped).Msg("CONFIG SET changed options")
 }
 
-// The commands that graphical clients and some libraries send first. There is one user, who may do
-// everything, and there are no modules. Without a cluster, CLUSTER and ROLE reply as a single Redis does.
-
-var ACLCommand = engine.Command{
-	Name: "acl", Since: "6.0.0", Summary: "A container for Access List Control commands ",
-	Sub: []engine.Command{
-		{
-			Name: "cat", Syntax: "[categoryname]", Since: "6.0.0",
-			Summary: "List the ACL categories or the commands inside a category",
-			Differs: "Names mayfly's categories and commands",
-			Flags:   engine.NoScript | engine.Loading | engine.Stale | engine.OnNode, Parse: parseACLCat,
-		},
-		engine.HelpRow("acl", "6.0.0"),
-		{
-			Name: "whoami", Summary: "Return the name of the user associated to the current connection",
-			Differs: "There is only one user",
-			Flags:   engine.NoScript | engine.Loading | engine.Stale | engine.OnNode, Parse: engine.NoParse(func(*engine.Context) engine.Reply { return engine.Bulk(defaultUser) }),
-		},
-	},
-}
-
+// ModuleCommand is what graphical clients and some libraries send first. There are no modules.
 var ModuleCommand = engine.Command{
 	Name: "module", Since: "4.0.0", Summary: "A container for module commands",
 	Sub: []engine.Command{

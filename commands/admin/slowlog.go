@@ -11,7 +11,7 @@ var SlowlogCommand = engine.Command{
 	Sub: []engine.Command{
 		{
 			Name: "get", Syntax: "[count]", Summary: "Get the slow log's entries",
-			Flags: engine.Admin | engine.Loading | engine.Stale | engine.OnNode, Tips: "request_policy:all_nodes nondeterministic_output", Parse: parseSlowlogGet,
+			Flags: engine.Admin | engine.Loading | engine.Stale | engine.OnNode, Tips: "request_policy:all_nodes nondeterministic_output", Touches: engine.TouchesAll, Parse: parseSlowlogGet,
 		},
 		engine.HelpRow("slowlog", "6.2.0"),
 		{

@@ -21,7 +21,7 @@ var ContainerCommands = []engine.Command{
 		Name: "container.set", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>] [DEADLINE member] [LOG <OFF | seconds>] [MAXLEN count] [BODIES <YES | NO>] [DELETES <YES | NO>] [HOLD <reason | OFF>] [NUMBER number] [MAXKILL count] [IFMATCH etag]", Example: "orders TTL 3600",
 		Summary: "Creates a container or changes its default TTL, which governs everything in it at once. Without TTL it changes the mode of an existing container. " +
 			"LOG keeps each death for that time, MAXLEN of them at most, with the BODIES of the dead: see XREAD. DELETES keeps what clients delete, too. HOLD keeps everything in it from changes and death until HOLD OFF. MAXKILL refuses a change that would kill more at once. IFMATCH returns null and changes nothing if the container has another etag.",
-		Flags: engine.Write | engine.Frees | engine.MayGrow, Scope: engine.ScopeAll, Parse: parseContainerSet,
+		Touches: engine.TouchesNamed | engine.WritesUnnamed, Flags: engine.Write | engine.Frees | engine.MayGrow, Scope: engine.ScopeAll, Parse: parseContainerSet,
 	},
 	{
 		Name: "container.create", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>] [DEADLINE member] [LOG <OFF | seconds>] [MAXLEN count] [BODIES <YES | NO>] [DELETES <YES | NO>] [NUMBER number]",
@@ -34,12 +34,12 @@ var ContainerCommands = []engine.Command{
 	},
 	{
 		Name: "container.list", Syntax: "[MATCH pattern] [WITHNUMBERS]", Summary: "Lists the names of containers in ascending order. WITHNUMBERS returns a map from names to the numbers for SELECT.",
-		Flags: engine.ReadOnly | engine.Slow, Scope: engine.ScopeNone, Parse: parseContainerList,
+		Touches: engine.TouchesVisible, Flags: engine.ReadOnly | engine.Slow, Scope: engine.ScopeNone, Parse: parseContainerList,
 	},
 	{
 		Name: "container.drop", Syntax: "name",
 		Summary: "Removes a container with everything in it, in a time that does not grow with its items. Returns 1, or 0 if it does not exist.",
-		Flags:   engine.Write | engine.Frees | engine.Fast, Scope: engine.ScopeAll, Parse: parseContainerDrop,
+		Touches: engine.TouchesNamed | engine.WritesUnnamed, Flags: engine.Write | engine.Frees | engine.Fast, Scope: engine.ScopeAll, Parse: parseContainerDrop,
 	},
 }
 
@@ -385,7 +385,7 @@ func parseContainerList(in *engine.Input) (engine.Run, error) {
 			if watch.Abandoned(len(c.Name())) {
 				return engine.Fail(engine.ErrAbandoned)
 			}
-			if !pattern.Match(c.Name()) {
+			if !pattern.Match(c.Name()) || !x.Sees(c.Name()) {
 				continue
 			}
 			names = append(names, engine.Bulk(c.Name()))

@@ -23,17 +23,17 @@ var ForesightCommands = []engine.Command{
 	{
 		Name: "container.plan", Syntax: "name TTL <OFF | -1 | seconds> [SAMPLE count]", Example: "orders TTL 3600",
 		Summary: "Reports what a default TTL would do to a container if it were set now, and changes nothing.",
-		Flags:   engine.ReadOnly | engine.Slow, Scope: engine.ScopeSweep, Parse: parseContainerPlan,
+		Touches: engine.TouchesNamed | engine.ReadsUnnamed, Flags: engine.ReadOnly | engine.Slow, Scope: engine.ScopeSweep, Parse: parseContainerPlan,
 	},
 	{
 		Name: "container.forecast", Syntax: "<name | *> [TTL <OFF | -1 | seconds>] [EVERY seconds] [BUCKETS count]", Example: "orders EVERY 3600 BUCKETS 24",
 		Summary: "Counts how much of a container, or of all (*), dies when. With TTL: if that were the default.",
-		Flags:   engine.ReadOnly | engine.Slow, Scope: engine.ScopeSweep, Parse: parseContainerForecast,
+		Touches: engine.TouchesNamed | engine.TouchesVisible, Flags: engine.ReadOnly | engine.Slow, Scope: engine.ScopeSweep, Parse: parseContainerForecast,
 	},
 	{
 		Name: "container.due", Syntax: "name cursor [BEFORE milliseconds | WITHIN seconds | NEVER] [COUNT count]", Example: "orders 0 WITHIN 3600",
 		Summary: "Lists ids and ends of what dies next, in the exact order of death. With NEVER: ids of what never dies.",
-		Flags:   engine.ReadOnly | engine.Slow, Scope: engine.ScopeSweep, Parse: parseContainerDue,
+		Touches: engine.TouchesNamed | engine.ReadsUnnamed, Flags: engine.ReadOnly | engine.Slow, Scope: engine.ScopeSweep, Parse: parseContainerDue,
 	},
 	{
 		Name: "container.history", Syntax: "name [COUNT count | CLEAR]",
@@ -197,9 +197,16 @@ func parseContainerForecast(in *engine.Input) (engine.Run, error) {
 		if change {
 			f.Change(def)
 		}
-		if name == allContainers {
+		switch {
+		case name == allContainers && x.SeesAll():
 			x.Tx.TallyAll(f, goesOn)
-		} else {
+		case name == allContainers:
+			for _, c := range x.Tx.Containers() {
+				if x.Sees(c.Name()) {
+					x.Tx.Tally(c, f, goesOn)
+				}
+			}
+		default:
 			c, err := x.Container(name)
 			if err != nil {
 				return engine.Fail(err)

@@ -14,12 +14,12 @@ var IndexCommands = []engine.Command{
 	{
 		Name: "index.create", Syntax: "container path [path ...] [GEO]", Example: "orders /status /total",
 		Summary: "Creates an index over members of documents; GEO over points in GeoJSON. It is built in the background.",
-		Flags:   engine.Write | engine.DenyOOM, Scope: engine.ScopeAll, Parse: parseIndexCreate,
+		Touches: engine.TouchesNamed | engine.WritesUnnamed, Flags: engine.Write | engine.DenyOOM, Scope: engine.ScopeAll, Parse: parseIndexCreate,
 	},
 	{
 		Name: "index.drop", Syntax: "container path [path ...] [GEO]", Example: "orders /status /total",
 		Summary: "Drops an index. Returns 1, or 0 if it does not exist. One over points is named with GEO.",
-		Flags:   engine.Write | engine.Fast, Scope: engine.ScopeAll, Parse: parseIndexDrop,
+		Touches: engine.TouchesNamed | engine.WritesUnnamed, Flags: engine.Write | engine.Fast, Scope: engine.ScopeAll, Parse: parseIndexDrop,
 	},
 	{
 		Name: "index.list", Syntax: "container", Summary: "Describes the indexes of a container.",

@@ -8,14 +8,25 @@ import (
 	"mayfly/expiry"
 	"mayfly/keyspace"
 	"mayfly/keyspace/undo"
+	"mayfly/redisfmt"
 )
 
 var UndoCommands = []engine.Command{
 	{
 		Name: "container.undo", Syntax: "name [AS newname]", Example: "orders",
 		Summary: "Takes back the newest change of a container within undo-window, in constant time: a default TTL or mode, FLUSHDB, FLUSHALL or CONTAINER.DROP. Repeated, the one before it. If nothing can be taken back, the error says why. AS gives what was flushed or dropped another name.",
-		Flags:   engine.Write, Scope: engine.ScopeAll, Parse: parseContainerUndo,
+		Touches: engine.TouchesNamed | engine.WritesUnnamed, Databases: undoNames, Flags: engine.Write, Scope: engine.ScopeAll, Parse: parseContainerUndo,
 	},
+}
+
+// undoNames returns the name after AS.
+func undoNames(args []string) []string {
+	for i := 2; i < len(args)-1; i++ {
+		if redisfmt.EqualFold(args[i], "AS") {
+			return args[i+1 : i+2]
+		}
+	}
+	return nil
 }
 
 // parseContainerUndo replies with a map. If there is nothing to take back, an error says why:

@@ -80,7 +80,7 @@ var DocumentCommands = []engine.Command{
 		Name: "doc.scan", Syntax: "container cursor [MATCH pattern] [COUNT count] [WITHDOCS] [WITHMETA]",
 		Example: "orders 0 COUNT 100 WITHDOCS",
 		Summary: "Lists the ids of a container's documents a portion at a time. WITHDOCS puts each document after its id; WITHMETA adds _ts and _etag to it.",
-		Flags:   engine.ReadOnly | engine.Slow, Scope: engine.ScopeSweep, Parse: parseDocScan,
+		Touches: engine.TouchesNamed | engine.ReadsUnnamed, Flags: engine.ReadOnly | engine.Slow, Scope: engine.ScopeSweep, Parse: parseDocScan,
 	},
 }
 

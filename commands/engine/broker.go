@@ -102,10 +102,10 @@ type subscribers struct {
 	pattern *redisfmt.Pattern // of SubPattern
 }
 
-// connected returns the number of members that are not [Session.Disconnected].
-func (sub *subscribers) connected() (n int) {
+// connected returns the number of members that are not [Session.Disconnected] and may see some containers.
+func (sub *subscribers) connected(containers []string) (n int) {
 	for _, s := range sub.members {
-		if !s.Disconnected.Load() {
+		if !s.Disconnected.Load() && s.rights.SeesNow(containers) {
 			n++
 		}
 	}
@@ -312,7 +312,7 @@ func (b *Broker) CountSubscribers(kind SubscriptionKind, name string) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if sub := b.registries[kind].byName[name]; sub != nil {
-		return sub.connected()
+		return sub.connected(nil)
 	}
 	return 0
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"slices"
 
+	"mayfly/commands/access"
 	"mayfly/keyspace"
 )
 
@@ -76,33 +77,46 @@ func (x *Context) CountReceivers(kind SubscriptionKind, channel string) (n int, 
 	if !ok {
 		return 0, false
 	}
+	containers := containersOf(kind, channel)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if sub := b.registries[kind].byName[channel]; sub != nil {
-		n += sub.connected()
+		n += sub.connected(containers)
 	}
 	for _, sub := range matched {
-		n += sub.connected()
+		n += sub.connected(containers)
 	}
 	return n, true
 }
 
-// publish delivers a message to all who subscribe to its channel.
-func (b *Broker) publish(kind SubscriptionKind, channel, text string, lsn keyspace.LSN, bound bool) {
+// containersOf returns the containers to which a channel belongs: subscribers that may not see them receive
+// nothing. Shard channels carry no events.
+func containersOf(kind SubscriptionKind, channel string) []string {
+	if kind != SubChannel {
+		return nil
+	}
+	return access.ContainersOf(channel)
+}
+
+// publish delivers a message to all who subscribe to its channel and may see some containers.
+func (b *Broker) publish(kind SubscriptionKind, channel, text string, lsn keyspace.LSN, bound bool, containers []string) {
 	matched, ok := b.match(kind, channel, b.stopping.Load)
 	if ok {
-		b.send(kind, channel, text, lsn, bound, matched)
+		b.send(kind, channel, text, lsn, bound, matched, containers)
 	}
 }
 
-// send delivers a message to all who subscribe to its channel, and to those of the patterns that match it.
-func (b *Broker) send(kind SubscriptionKind, channel, text string, lsn keyspace.LSN, bound bool, matched []*subscribers) {
+// send delivers a message to all who subscribe to its channel, and to those of the patterns that match it, if
+// they may see some containers.
+func (b *Broker) send(kind SubscriptionKind, channel, text string, lsn keyspace.LSN, bound bool, matched []*subscribers, containers []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	deliver := func(sub *subscribers, elems ...Reply) {
 		m := &Message{LSN: lsn, Bound: bound, Reply: Push(elems...)}
 		for _, s := range sub.members {
-			s.Receiver.Deliver(m)
+			if s.rights.SeesNow(containers) {
+				s.Receiver.Deliver(m)
+			}
 		}
 	}
 	if sub := b.registries[kind].byName[channel]; sub != nil {

@@ -38,6 +38,14 @@ type Command struct {
 	// command whose Keys reach to the end needs it.
 	Options func(args []string) int
 
+	// Touches says which containers the command touches, for the rights of users. Zero: what the row above it
+	// or the family says. Databases returns the arguments that name further ones; nil: there are none.
+	Touches   Touches
+	Databases func(args []string) []string
+
+	// Blind reports whether a call only writes its key although Access says that it may read it. Nil: no.
+	Blind func(args []string) bool
+
 	// Walks reports whether the command walks or rewrites the values of its items, so that its time grows
 	// with their size. Nil: no.
 	Walks func(args []string) bool

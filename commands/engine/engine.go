@@ -121,10 +121,12 @@ type Host interface {
 	ConfigGet(patterns []string) [][2]string
 	// ConfigSet changes options, all or none. The error has the words of Redis.
 	ConfigSet(pairs [][2]string) error
-	// PasswordSet reports whether clients must authenticate.
-	PasswordSet() bool
-	// CheckPassword reports whether the password is right.
-	CheckPassword(password string) bool
+	// Users returns the users of the server, always the same.
+	Users() *access.Users
+	// LoadUsers replaces the users by those of the file of users, and SaveUsers writes it. The errors have the
+	// words of Redis.
+	LoadUsers() error
+	SaveUsers() error
 	// MaxValueSize returns the size in bytes of the largest legal value and document.
 	MaxValueSize() int
 	// Sessions returns the connected sessions by ascending ID.
@@ -335,8 +337,10 @@ func (e *Engine) recoverPanic(s *Session, args []string, reply *Reply) {
 
 // Admit returns the error of a command that may not run now, whatever its arguments.
 func (e *Engine) Admit(s *Session, r *Row, args []string) error {
-	if r.Flags&NoAuth == 0 && !s.Authenticated.Load() && e.Host.PasswordSet() {
-		return ErrNoAuth
+	if !s.rights.Open() {
+		if err := e.mayRun(s, r, args); err != nil {
+			return err
+		}
 	}
 	if e.Cluster != nil {
 		if err := e.admitInCluster(s, r, args); err != nil {

@@ -99,6 +99,9 @@ const (
 // ClientMemoryText is why a command is refused for which no memory is left.
 const ClientMemoryText = "all clients together hold too much memory: try again later, or raise maxmemory-clients"
 
+// ErrNoUserFile is the error of ACL LOAD and ACL SAVE without a file of users.
+const ErrNoUserFile = Error("ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order to store users in the Redis configuration.")
+
 // ErrNoConfigFile is the error of CONFIG REWRITE without a config file.
 const ErrNoConfigFile = Error("ERR The server is running without a config file")
 

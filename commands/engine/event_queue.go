@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"mayfly/cluster/bus"
+	"mayfly/commands/access"
 	"mayfly/keyspace"
 )
 
@@ -312,10 +313,10 @@ func (b *Broker) deliverEvent(ev *Event) {
 		b.deliverTold(ev.told)
 		return
 	case ev.numbered != "":
-		b.publishNamed(ev.Channel, ev.numbered, ev.Text, lsn, ev.Bound)
+		b.publishNamed(ev.Channel, ev.numbered, ev.Text, lsn, ev.Bound, access.ContainersOf(ev.Channel))
 		return
 	case ev.name == "":
-		b.publish(ev.Kind, ev.Channel, ev.Text, lsn, ev.Bound)
+		b.publish(ev.Kind, ev.Channel, ev.Text, lsn, ev.Bound, containersOf(ev.Kind, ev.Channel))
 		if b.Remote != nil && !ev.local {
 			b.Remote.send(bus.Message{Kind: busKinds[ev.Kind], Channel: ev.Channel, Text: ev.Text}, lsn, ev.Bound)
 		}
@@ -340,7 +341,7 @@ func (b *Broker) publishEvent(ev *Event, lsn keyspace.LSN, prefix, about, text s
 	if !ev.container.NamedByNumber() {
 		numbered = prefix + strconv.FormatUint(uint64(ev.container.DB()), 10) + suffix
 	}
-	b.publishNamed(named, numbered, text, lsn, ev.Bound)
+	b.publishNamed(named, numbered, text, lsn, ev.Bound, []string{ev.container.Name()})
 	if b.Remote != nil && b.eventsWanted.Load() && b.Remote.Bus.Wants(named, numbered) {
 		b.Remote.send(bus.Message{Kind: bus.Event, Channel: named, Numbered: numbered, Text: text}, lsn, ev.Bound)
 	}
@@ -348,9 +349,10 @@ func (b *Broker) publishEvent(ev *Event, lsn keyspace.LSN, prefix, about, text s
 
 // publishNamed delivers an event on the channel with the container's name. Subscriptions that match only the
 // channel with its number get it on that. So programs that know only numbers find containers. No pattern
-// that matches both gets an event twice. numbered is empty if the name is the number.
-func (b *Broker) publishNamed(named, numbered, text string, lsn keyspace.LSN, bound bool) {
-	b.publish(SubChannel, named, text, lsn, bound)
+// that matches both gets an event twice. numbered is empty if the name is the number. Who may not see the
+// containers gets nothing.
+func (b *Broker) publishNamed(named, numbered, text string, lsn keyspace.LSN, bound bool, containers []string) {
+	b.publish(SubChannel, named, text, lsn, bound, containers)
 	if numbered == "" {
 		return
 	}
@@ -359,5 +361,5 @@ func (b *Broker) publishNamed(named, numbered, text string, lsn keyspace.LSN, bo
 		return
 	}
 	matched = slices.DeleteFunc(matched, func(sub *subscribers) bool { return sub.pattern.Match(named) })
-	b.send(SubChannel, numbered, text, lsn, bound, matched)
+	b.send(SubChannel, numbered, text, lsn, bound, matched, containers)
 }

@@ -1,5 +1,329 @@
 package engine
 
+import (
+	"strings"
+
+	"mayfly/commands/access"
+	"mayfly/keyspace"
+	"mayfly/redisfmt"
+)
+
+// Catalogue is the commands of the table, as rules of users name them. Who installs the table sets it.
+var Catalogue *access.Catalogue
+
+// Touches says which containers and channels a command touches, and whether it needs keys that nobody names.
+// The rights of users look at it. A row that does not say touches everything.
+type Touches uint16
+
+const (
+	// TouchesNone: the right to run the command is enough.
+	TouchesNone Touches = 1 << iota
+	// TouchesSelected: the selected container. A command with keys touches it if a call has any.
+	TouchesSelected
+	// TouchesNamed: the container that the first argument names, and those of Databases, by name.
+	TouchesNamed
+	// TouchesOthers: those of Databases, by name or number.
+	TouchesOthers
+	// TouchesStreams: those whose logs of deaths the keys name, and the selected one for other keys.
+	TouchesStreams
+	// TouchesAll: all containers.
+	TouchesAll
+	// TouchesVisible: it answers for those that the user may see; see [Context.Sees].
+	TouchesVisible
+	// TouchesChannels: the channels of all arguments, or of the first if the row Publishes. Those of events
+	// belong to containers.
+	TouchesChannels
+	// TouchesPatterns: patterns of channels, which must be those of the user as they are written.
+	TouchesPatterns
+	// ReadsUnnamed: it returns ids or documents that nobody has named, so it needs %R~*.
+	ReadsUnnamed
+	// WritesUnnamed: it changes or removes what nobody has named, so it needs %W~*.
+	WritesUnnamed
+)
+
+// The errors of a command that the user may not run, in the words of Redis 7.0, and of Valkey for containers.
+const (
+	errNoCommand   = "NOPERM this user has no permissions to run the '%s' command"
+	errNoKey       = Error("NOPERM this user has no permissions to access one of the keys used as arguments")
+	errNoChannel   = Error("NOPERM this user has no permissions to access one of the channels used as arguments")
+	errNoDatabase  = Error("NOPERM No permissions to access database")
+	errExecChanged = "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. This command is no longer allowed for the following reason: %s"
+	errScriptNoACL = "ERR The user executing the script %s"
+)
+
+// The reasons in EXEC and in scripts.
+var (
+	execReasons = [...]string{
+		access.DeniedCommand: "no permission to execute the command or subcommand", access.DeniedKey: "no permission to touch the specified keys",
+		access.DeniedChannel: "no permission to access one of the channels used as arguments", access.DeniedContainer: "no permission to access the database",
+	}
+	scriptReasons = [...]string{
+		access.DeniedCommand: "can't run this command or subcommand", access.DeniedKey: "can't access at least one of the keys mentioned in the command arguments",
+		access.DeniedChannel: "can't publish to the channel mentioned in the command", access.DeniedContainer: "can't access the database",
+	}
+)
+
+// denied returns the error of a command that a verdict refuses.
+func denied(r *Row, v access.Verdict, in access.Context) error {
+	switch {
+	case in == access.InScript:
+		return Errorf(errScriptNoACL, scriptReasons[v.Reason])
+	case v.Reason == access.DeniedCommand:
+		return Errorf(errNoCommand, r.FullName)
+	case v.Reason == access.DeniedKey:
+		return errNoKey
+	case v.Reason == access.DeniedChannel:
+		return errNoChannel
+	}
+	return errNoDatabase
+}
+
+// mayRun returns the error of a command that the session's user may not run or queue, or nil. It is called if
+// the rights are not open.
+func (e *Engine) mayRun(s *Session, r *Row, args []string) error {
+	u, identified := s.rights.Refresh(e.Host.Users(), s.Authenticated.Load())
+	switch {
+	case r.Flags&NoAuth != 0:
+		return nil
+	case !identified:
+		return ErrNoAuth
+	case u.Open:
+		return nil
+	}
+	queued, in, database := s.Multi.Open && r.Flags&Immediate == 0, access.TopLevel, s.Database
+	if s.Multi.Open {
+		in = access.InMulti
+	}
+	if queued && s.Multi.database != "" {
+		database = s.Multi.database
+	}
+	c := e.callOf(s, r, args, database)
+	v := u.Judge(c)
+	if queued && r.Name == "select" && len(c.Containers) > 0 && v.Reason == access.Allowed {
+		s.Multi.database = strings.Clone(c.Containers[0])
+	}
+	if v.Reason == access.Allowed {
+		c.Reset()
+		return nil
+	}
+	return e.refuse(s, r, args, v, in)
+}
+
+// mayStillRun is mayRun for a command that runs within EXEC or a script.
+func (e *Engine) mayStillRun(s *Session, r *Row, args []string, in access.Context) error {
+	u, identified := s.rights.Refresh(e.Host.Users(), s.Authenticated.Load())
+	switch {
+	case !identified:
+		return ErrNoAuth
+	case u.Open || r.Flags&NoAuth != 0:
+		return nil
+	}
+	c := e.callOf(s, r, args, s.Database)
+	v := u.Judge(c)
+	if v.Reason == access.Allowed {
+		c.Reset()
+		return nil
+	}
+	err := e.refuse(s, r, args, v, in)
+	if in == access.InMulti {
+		err = Errorf(errExecChanged, execReasons[v.Reason])
+	}
+	return err
+}
+
+// refuse logs a verdict (ACL LOG) and returns its error.
+func (e *Engine) refuse(s *Session, r *Row, args []string, v access.Verdict, in access.Context) error {
+	now := e.Now()
+	e.Host.Users().Log.Add(access.Entry{
+		Reason: v.Reason, Context: in, Object: v.Object, User: s.rights.Name(), Updated: now,
+		Client: strings.TrimSuffix(s.ClientLine(now, args), "\n"),
+	})
+	s.rights.Call.Reset() // it has views of the read buffer
+	return denied(r, v, in)
+}
+
+// Dryrun returns the verdict on a call of a user, with the session's selected container.
+func (e *Engine) Dryrun(s *Session, u *access.User, r *Row, args []string) access.Verdict {
+	if r.Flags&NoAuth != 0 {
+		return access.Verdict{}
+	}
+	return u.Judge(e.callOf(s, r, args, s.Database))
+}
+
+// callOf says what a call touches. database is the selected container. The next call of the session replaces
+// it.
+func (e *Engine) callOf(s *Session, r *Row, args []string, database string) *access.Call {
+	c := &s.rights.Call
+	c.Reset()
+	c.Number, c.Name, c.Args, c.Abandoned = r.Number, r.FullName, args, s.Abandoned
+	if r.Access != NotKeys {
+		c.Words = r.appendKeys(c.Words[:0], args)
+		for i, key := range c.Words {
+			c.Keys = append(c.Keys, access.Key{Name: key, Need: r.need(i, args)})
+		}
+	}
+	touch := func(name string) { c.Containers = append(c.Containers, name) }
+	t := r.Touches
+	if t == 0 || t&TouchesAll != 0 {
+		c.All = true
+	}
+	if t&TouchesSelected != 0 && (len(c.Keys) > 0 || !r.HasKeys()) {
+		touch(database)
+	}
+	if t&TouchesStreams != 0 {
+		for _, key := range c.Keys {
+			if name, ok := LogName(key.Name); ok {
+				touch(name)
+			} else {
+				touch(database)
+			}
+		}
+	}
+	if t&TouchesNamed != 0 && len(args) > 1 && (t&TouchesVisible == 0 || args[1] != "*") {
+		touch(args[1])
+	}
+	if r.Databases != nil {
+		for _, word := range r.Databases(args) {
+			if name, ok := e.databaseName(word); ok && t&TouchesNamed == 0 {
+				touch(name)
+			} else if t&TouchesNamed != 0 {
+				touch(word)
+			}
+		}
+	}
+	e.addChannels(c, r, args)
+	if t&ReadsUnnamed != 0 {
+		c.Unnamed |= access.Read
+	}
+	if t&WritesUnnamed != 0 {
+		c.Unnamed |= access.Write
+	}
+	return c
+}
+
+// addChannels adds the channels of a call, and the containers whose events they carry.
+func (e *Engine) addChannels(c *access.Call, r *Row, args []string) {
+	if r.Touches&(TouchesChannels|TouchesPatterns) == 0 || len(args) < 2 {
+		return
+	}
+	c.Patterns = r.Touches&TouchesPatterns != 0
+	names := args[1:]
+	if r.Flags&Publishes != 0 {
+		names = names[:1]
+	}
+	c.Channels = append(c.Channels, names...)
+	if c.Patterns || r.Access == NotKeys { // what a pattern receives is filtered; shard channels carry no events
+		return
+	}
+	for _, channel := range names {
+		for _, word := range access.ContainersOf(channel) {
+			if name, ok := e.databaseName(word); ok {
+				word = name
+			}
+			c.Containers = append(c.Containers, word)
+		}
+	}
+}
+
+// databaseName returns the name of the container that a word names where Redis has the number of a database. It
+// returns false for a number that no container has.
+func (e *Engine) databaseName(word string) (name string, ok bool) {
+	n, isNumber := redisfmt.ParseInt(word)
+	ks := e.Keyspace()
+	if !isNumber || n < keyspace.Databases || ks == nil {
+		return word, true
+	}
+	var tx keyspace.Tx
+	ks.BeginNone(&tx)
+	defer tx.Close()
+	if c := tx.Container(word); c != nil {
+		return word, true
+	}
+	if c := tx.ContainerOfDB(uint32(min(n, keyspace.MaxDB+1))); c != nil {
+		return c.Name(), true
+	}
+	return word, false
+}
+
+// LogName returns the container whose deaths a stream of that name has; false for other names.
+func LogName(key string) (container string, ok bool) {
+	name, begins := strings.CutPrefix(key, "__keyevent@")
+	name, ends := strings.CutSuffix(name, "__:expired")
+	if !begins || !ends || !keyspace.ValidName(name) {
+		return "", false
+	}
+	return name, true
+}
+
+// appendKeys appends the arguments that are keys in the terms of Redis.
+func (r *Row) appendKeys(list, args []string) []string {
+	switch {
+	case r.KeysAfter.Word != "":
+		return append(list, r.KeysAfter.keys(args)...)
+	case r.Scope == ScopeScript:
+		return append(list, scriptKeys(args)...)
+	}
+	return r.Keys.ids(list, r.withoutOptions(args))
+}
+
+// need returns what a call needs of its key with an index.
+func (r *Row) need(i int, args []string) access.Permission {
+	switch {
+	case r.Blind != nil && r.Blind(args):
+		return access.Write
+	case len(r.needs) > 0:
+		return r.needs[min(i, len(r.needs)-1)]
+	case r.Flags&Write != 0:
+		return access.ReadWrite
+	}
+	return access.Read
+}
+
+// needsOf returns what the row needs of its keys: of all, or of each if they differ.
+func needsOf(keys string) (needs []access.Permission) {
+	if keys == "" || keys == NotKeys {
+		return nil
+	}
+	for of := range strings.SplitSeq(keys, ",") {
+		var p access.Permission
+		for word := range strings.FieldsSeq(of) {
+			switch word {
+			case "access":
+				p |= access.Read
+			case "insert", "update", "delete":
+				p |= access.Write
+			}
+		}
+		needs = append(needs, p)
+	}
+	return needs
+}
+
+// User returns the name of the session's user. Safe for concurrent use.
+func (s *Session) User() string { return s.rights.Name() }
+
+// SetUser makes the session one of a user.
+func (s *Session) SetUser(name string) {
+	s.rights.Become(name)
+	s.SetName(s.Name)
+}
+
+// Sees reports whether the session's user may see a container.
+func (x *Context) Sees(container string) bool { return x.Session.rights.Sees(container) }
+
+// SeesAll reports whether the session's user may see all containers.
+func (x *Context) SeesAll() bool { return x.Session.rights.SeesAll() }
+
+// SeesChannel reports whether the session's user may see the containers whose events a channel carries.
+func (x *Context) SeesChannel(channel string) bool {
+	for _, word := range access.ContainersOf(channel) {
+		if name, _ := x.Engine.databaseName(word); !x.Sees(name) {
+			return false
+		}
+	}
+	return true
+}
+
 // LogWrongPasswords logs the wrong passwords since the last line, unless that was a moment ago.
 func (e *Engine) LogWrongPasswords() {
 	r, ok := e.Auth.Report()
@@ -12,7 +336,7 @@ func (e *Engine) LogWrongPasswords() {
 
 // awaitsDelay reports whether a command is an attempt to authenticate that has to wait, and until when.
 func (e *Engine) awaitsDelay(s *Session, r *Row, args []string) <-chan struct{} {
-	if r.Secrets == nil || !e.Host.PasswordSet() || len(r.Secrets(args)) == 0 {
+	if r.Secrets == nil || len(r.Secrets(args)) == 0 || !e.Host.Users().Table().Guarded() {
 		return nil
 	}
 	return e.Auth.Wait(&s.Guesser)

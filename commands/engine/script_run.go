@@ -7,6 +7,7 @@ import (
 	"time"
 	"unsafe"
 
+	"mayfly/commands/access"
 	"mayfly/commands/scripts"
 	"mayfly/expiry/clock"
 	"mayfly/redisfmt"
@@ -303,6 +304,9 @@ func (r *scriptRun) Call(args []string) (scripts.Value, error) {
 	if refusal == nil {
 		refusal = r.admitCall(row)
 	}
+	if s := r.x.Session; refusal == nil && !s.rights.Open() {
+		refusal = r.engine.mayStillRun(s, row, args, access.InScript)
+	}
 	if refusal == nil {
 		r.ids = row.ids(r.ids[:0], args)
 		if err := r.lock(row); err != nil {
@@ -530,6 +534,10 @@ func (r *scriptRun) perform(row *Row, args []string) (reply Reply) {
 // Allowed implements [scripts.Caller].
 func (r *scriptRun) Allowed(args []string) (allowed, known bool) {
 	row, err := r.resolve(args)
+	if s := r.x.Session; err == nil && !s.rights.Open() {
+		u, identified := s.rights.Refresh(r.engine.Host.Users(), s.Authenticated.Load())
+		return identified && r.engine.Dryrun(s, u, row, args).Reason == access.Allowed, true
+	}
 	return err == nil, row != nil
 }
 

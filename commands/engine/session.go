@@ -193,6 +193,7 @@ func (s *Session) Update(f func()) {
 // Reset restores the state of a new connection (RESET), but for its age.
 func (s *Session) Reset() {
 	s.Update(func() { s.Proto, s.Database, s.DatabaseNumber = 2, "0", 0 })
+	s.SetUser(access.DefaultName)
 	s.SetName("")
 	s.Replies.reset()
 	s.SetNoTouch(false)
@@ -203,6 +204,9 @@ func (s *Session) Reset() {
 func (s *Session) SetName(name string) {
 	s.Update(func() { s.Name = name })
 	by := s.Addr
+	if user := s.User(); user != access.DefaultName {
+		by += " " + user
+	}
 	if name != "" {
 		by += " (" + name + ")"
 	}

@@ -142,6 +142,7 @@ func (e *Engine) SinceReset() counters {
 func (e *Engine) ResetStatistics() {
 	c := e.SinceStart()
 	e.Stats.resetCommandStats()
+	e.Host.Users().Log.ResetDenied()
 	e.Stats.Rates.reset()
 	e.Stats.mu.Lock()
 	defer e.Stats.mu.Unlock()

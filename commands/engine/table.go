@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"mayfly/commands/access"
 	"mayfly/commands/suggest"
 	"mayfly/commands/syntax"
 	"mayfly/redisfmt"
@@ -14,13 +15,14 @@ import (
 // Row is a command of the table with everything derived from it.
 type Row struct {
 	*Command
-	FullName          string // the name in errors and COMMAND: "get", "config|get"
-	upper             string // the name in capitals
-	Number            int    // the index in AllRows
-	Items             Keys   // the Keys that are ids of items, unlike the channels of SPUBLISH and the names of streams
-	Subcommands       rows   // the subcommands by name; nil if there are none
-	SortedSubcommands []*Row // the subcommands sorted by name
-	clear             *Row   // see Command.Clear; nil: there is none
+	FullName          string              // the name in errors and COMMAND: "get", "config|get"
+	upper             string              // the name in capitals
+	Number            int                 // the index in AllRows
+	Items             Keys                // the Keys that are ids of items, unlike the channels of SPUBLISH and the names of streams
+	Subcommands       rows                // the subcommands by name; nil if there are none
+	SortedSubcommands []*Row              // the subcommands sorted by name
+	clear             *Row                // see Command.Clear; nil: there is none
+	needs             []access.Permission // of the keys: see need
 }
 
 // CountedArity returns the number of arguments that the row's syntax asks for, as Command.Arity has it; 0 if
@@ -64,9 +66,10 @@ func numberRows(list []*Row) {
 	}
 }
 
-// Family is commands of one subject, with the group of most and, of mayfly's own, their version.
+// Family is commands of one subject, with the group of most, what most touch and, of mayfly's own, their version.
 type Family struct {
 	Group, Since string
+	Touches      Touches
 	Commands     []Command
 }
 
@@ -74,7 +77,7 @@ type Family struct {
 func Install(families []Family) {
 	var all []Command
 	for _, f := range families {
-		all = append(all, inherit(Command{Group: f.Group, Since: f.Since}, f.Commands)...)
+		all = append(all, inherit(Command{Group: f.Group, Since: f.Since, Touches: f.Touches}, f.Commands)...)
 	}
 	Table, TableSorted = newRows("", all)
 	numberRows(TableSorted)
@@ -102,11 +105,12 @@ func Names() (list []string) {
 // Nearest is [suggest.Nearest].
 func Nearest(word string, list []string) string { return suggest.Nearest(word, list) }
 
-// inherit fills in the group and the first version where rows leave them to the row above them.
+// inherit fills in the group, the first version and what is touched where rows leave them to the row above.
 func inherit(above Command, list []Command) []Command {
 	for i := range list {
 		c := &list[i]
 		c.Group, c.Since = cmp.Or(c.Group, above.Group), cmp.Or(c.Since, above.Since)
+		c.Touches = cmp.Or(c.Touches, above.Touches)
 	}
 	return list
 }
@@ -116,7 +120,7 @@ func newRows(prefix string, list []Command) (byName rows, sorted []*Row) {
 	byName = make(rows, len(list))
 	for i := range list {
 		r := &Row{Command: &list[i], FullName: prefix + list[i].Name, upper: strings.ToUpper(list[i].Name)}
-		r.Arity = cmp.Or(r.Arity, r.CountedArity())
+		r.Arity, r.needs = cmp.Or(r.Arity, r.CountedArity()), needsOf(r.Access)
 		if r.Access != NotKeys && r.Scope == ScopeNone {
 			r.Items = r.Keys
 		}
@@ -253,15 +257,7 @@ func (r *Row) HasMovableKeys() bool {
 }
 
 // KeysOf returns the arguments that are keys in the terms of Redis.
-func (r *Row) KeysOf(args []string) []string {
-	switch {
-	case r.KeysAfter.Word != "":
-		return r.KeysAfter.keys(args)
-	case r.Scope == ScopeScript:
-		return scriptKeys(args)
-	}
-	return r.Keys.ids(nil, r.withoutOptions(args))
-}
+func (r *Row) KeysOf(args []string) []string { return r.appendKeys(nil, args) }
 
 // ids appends the arguments at the positions to list.
 func (k Keys) ids(list, args []string) []string {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"mayfly/commands/access"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 )
@@ -30,7 +31,7 @@ var TransactionCommands = []Command{
 	{
 		Name: "watch", Syntax: "key [key ...]", Since: "2.2.0",
 		Summary: "Watch the given keys to determine execution of the MULTI/EXEC block",
-		Flags:   NoScript | Loading | Stale | Fast | AllowBusy | Immediate | OnLeader, Keys: AllKeys, Access: "RO", Parse: parseWatch,
+		Flags:   NoScript | Loading | Stale | Fast | AllowBusy | Immediate | OnLeader, Keys: AllKeys, Access: "RO", Touches: TouchesSelected, Parse: parseWatch,
 	},
 }
 
@@ -48,10 +49,11 @@ var TransactionCommands = []Command{
 //     Effects beyond the keyspace (CONFIG SET, SUBSCRIBE) stay, but for SELECT.
 type transaction struct {
 	Open      bool
-	failed    bool  // EXEC only reports an error
-	elsewhere bool  // a command was refused for want of the lead; of a session of a proxy
-	flags     Flags // the union of the queued commands' flags
-	slow      bool  // a queued command is slow
+	failed    bool   // EXEC only reports an error
+	database  string // the container that a queued SELECT will have chosen; empty: none is known
+	elsewhere bool   // a command was refused for want of the lead; of a session of a proxy
+	flags     Flags  // the union of the queued commands' flags
+	slow      bool   // a queued command is slow
 
 	computes   bool // a queued command may compute for long
 	walks      bool // a queued command walks values
@@ -185,7 +187,7 @@ func (t *transaction) clearQueue(a *ClientMemory) {
 // close returns to the state without a transaction. Watches stay.
 func (t *transaction) close(s *Session) {
 	t.clearQueue(s.Memory)
-	t.replies = nil
+	t.replies, t.database = nil, ""
 	t.Open, t.failed, t.elsewhere, t.flags = false, false, false, 0
 	t.slow, t.computes, t.walks, t.subscribes, t.grows = false, false, false, false, false
 	s.Update(func() { s.Queued, s.queuedSize = NoTransaction, 0 })
@@ -548,6 +550,11 @@ func (e *Engine) runQueued(x *Context, c *queuedCommand, budget *replyBudget) (r
 	defer e.recoverPanic(s, c.in.Args, &reply)
 	if c.run == nil {
 		return c.failure
+	}
+	if !s.rights.Open() {
+		if err := e.mayStillRun(s, c.row, c.in.Args, access.InMulti); err != nil {
+			return Fail(err)
+		}
 	}
 	if budget.refuses(c.row) {
 		return budget.errorReply()

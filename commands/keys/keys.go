@@ -31,7 +31,7 @@ var KeyCommands = []engine.Command{
 	{
 		Name: "flushall", Syntax: "[ASYNC | SYNC]", Since: "1.0.0", Group: "server", Summary: "Remove all keys from all databases",
 		Differs: "Containers and their defaults stay",
-		Flags:   engine.Write | engine.Frees, Scope: engine.ScopeAll, Categories: "keyspace dangerous", Tips: "request_policy:all_shards response_policy:all_succeeded",
+		Touches: engine.TouchesAll, Flags: engine.Write | engine.Frees, Scope: engine.ScopeAll, Categories: "keyspace dangerous", Tips: "request_policy:all_shards response_policy:all_succeeded",
 		Parse: parseFlushAll,
 	},
 	{

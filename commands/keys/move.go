@@ -14,12 +14,12 @@ var MoveCommands = []engine.Command{
 	{
 		Name: "copy", Syntax: "source destination [DB destination-db] [REPLACE]", Since: "6.2.0", Summary: "Copy a key",
 		Differs: "DB takes the name of a container too",
-		Flags:   engine.Write | engine.DenyOOM, Keys: engine.Keys{First: 1, Last: 2, Step: 1}, Access: "RO access, OW update", Walks: engine.Always, Parse: parseCopy,
+		Flags:   engine.Write | engine.DenyOOM, Keys: engine.Keys{First: 1, Last: 2, Step: 1}, Access: "RO access, OW update", Walks: engine.Always, Touches: engine.TouchesSelected | engine.TouchesOthers, Databases: func(args []string) []string { return parseCopyOptions(args[3:]).databases }, Parse: parseCopy,
 	},
 	{
 		Name: "move", Syntax: "key db", Since: "1.0.0", Summary: "Move a key to another database",
 		Differs: "Takes the name of a container too",
-		Flags:   engine.Write | engine.Fast, Keys: engine.OneKey, Walks: engine.Always, Parse: engine.NoParse(runMove),
+		Flags:   engine.Write | engine.Fast, Keys: engine.OneKey, Walks: engine.Always, Touches: engine.TouchesSelected | engine.TouchesOthers, Databases: func(args []string) []string { return args[2:3] }, Parse: engine.NoParse(runMove),
 	},
 	{
 		Name: "rename", Syntax: "key newkey", Since: "1.0.0", Summary: "Rename a key",
@@ -34,7 +34,7 @@ var MoveCommands = []engine.Command{
 	{
 		Name: "swapdb", Syntax: "index1 index2", Since: "4.0.0", Group: "server", Summary: "Swaps two Redis databases",
 		Differs: "Takes the names of containers too. Their items are exchanged, not their defaults",
-		Flags:   engine.Write | engine.Fast, Scope: engine.ScopeAll, Categories: "keyspace dangerous", Parse: engine.NoParse(runSwapDB),
+		Flags:   engine.Write | engine.Fast, Scope: engine.ScopeAll, Categories: "keyspace dangerous", Touches: engine.TouchesOthers, Databases: func(args []string) []string { return args[1:3] }, Parse: engine.NoParse(runSwapDB),
 	},
 	{
 		Name: "touch", Syntax: "key [key ...]", Since: "3.2.1",

@@ -2,6 +2,7 @@ package keys
 
 import (
 	"math"
+	"slices"
 	"strconv"
 
 	"mayfly/commands/engine"
@@ -27,7 +28,7 @@ var StringCommands = []engine.Command{
 	{
 		Name: "delex", Syntax: "key [IFEQ ifeq-value | IFNE ifne-value | IFDEQ ifdeq-digest | IFDNE ifdne-digest]", Since: "8.4.0",
 		Summary: "Conditionally removes the specified key based on value or digest comparison.",
-		Flags:   engine.Write | engine.Frees | engine.Fast, Keys: engine.OneKey, Access: "RW access delete variable_flags", Parse: parseDelEx,
+		Flags:   engine.Write | engine.Frees | engine.Fast, Keys: engine.OneKey, Access: "RW access delete variable_flags", Blind: func(args []string) bool { return !readsValue(args[2:]) }, Parse: parseDelEx,
 	},
 	{
 		Name: "delifeq", Syntax: "key value", Since: "Valkey 9.0.0", Summary: "Delete key if value matches string.",
@@ -112,7 +113,7 @@ var StringCommands = []engine.Command{
 			"[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
 		Since: "1.0.0", Summary: "Set the string value of a key",
 		Differs: "Values have at most `max-value-size`, 16 MiB by default; in Redis 512 MB. The conditions on the value are those of Redis 8.4; IFEQ is in Valkey 8.1 too",
-		Flags:   engine.Write | engine.DenyOOM, Keys: engine.OneKey, Access: "RW access update variable_flags", Parse: parseSet,
+		Flags:   engine.Write | engine.DenyOOM, Keys: engine.OneKey, Access: "RW access update variable_flags", Blind: func(args []string) bool { return !readsValue(args[3:]) }, Parse: parseSet,
 	},
 	{
 		Name: "setex", Syntax: "key seconds value", Since: "2.0.0", Summary: "Set the value and expiration of a key",
@@ -619,4 +620,9 @@ func parseIncrByFloat(in *engine.Input) (engine.Run, error) {
 		x.Tx.SetEncoding(c, key, keyspace.Text)
 		return engine.Bulk(text)
 	}, nil
+}
+
+// readsValue reports whether an option of SET or DELEX reads the value of the key.
+func readsValue(options []string) bool {
+	return slices.ContainsFunc(options, func(arg string) bool { return redisfmt.EqualFold(arg, "GET") || items.ReadsValue(arg) })
 }

@@ -57,7 +57,7 @@ var ClusterCommands = []engine.Command{
 			clusterRow(engine.Command{
 				Name: "countkeysinslot", Syntax: "slot", Summary: "Return the number of local keys in the specified hash slot",
 				Differs: "Counts those of the selected database; takes time in proportion to its keys",
-				Flags:   engine.OnLeader, Scope: engine.ScopeSweep, Parse: parseClusterCountKeys,
+				Touches: engine.TouchesSelected, Flags: engine.OnLeader, Scope: engine.ScopeSweep, Parse: parseClusterCountKeys,
 			}),
 			clusterRefusal("delslots", "slot [slot ...]", "", "Set hash slots as unbound in receiving node"),
 			clusterRefusal("delslotsrange", "start-slot end-slot [start-slot end-slot ...]", "7.0.0", "Set hash slots as unbound in receiving node"),
@@ -76,7 +76,7 @@ var ClusterCommands = []engine.Command{
 			clusterRow(engine.Command{
 				Name: "getkeysinslot", Syntax: "slot count", Summary: "Return local key names in the specified hash slot",
 				Differs: "Those of the selected database; takes time in proportion to its keys", Tips: "nondeterministic_output",
-				Flags: engine.OnLeader, Scope: engine.ScopeSweep, Parse: parseClusterGetKeys,
+				Touches: engine.TouchesSelected, Flags: engine.OnLeader, Scope: engine.ScopeSweep, Parse: parseClusterGetKeys,
 			}),
 			clusterRow(engine.Command{
 				Name: "help", Since: "5.0.0", Summary: "Show helpful text about the different subcommands",

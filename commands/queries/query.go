@@ -17,7 +17,7 @@ var QueryCommands = []engine.Command{
 		Name: "doc.query", Syntax: "container query [COUNT count] [CURSOR cursor] [WITHIDS] [WITHMETA] [EXPLAIN] [PARAMS name json [name json ...]]",
 		Example: `orders "WHERE status = 'open' ORDER BY total DESC LIMIT 10"`,
 		Summary: "Finds living documents by a query in Cosmos DB's language. It returns the cursor of the next page, \"0\" at the end, and the rows.",
-		Flags:   engine.ReadOnly | engine.Slow, Scope: engine.ScopeSweep, Parse: parseDocQuery,
+		Touches: engine.TouchesNamed | engine.ReadsUnnamed, Flags: engine.ReadOnly | engine.Slow, Scope: engine.ScopeSweep, Parse: parseDocQuery,
 	},
 }
 

@@ -16,25 +16,25 @@ var ScriptCommands = []engine.Command{
 	{
 		Name: "eval", Syntax: "script numkeys [key [key ...]] [arg [arg ...]]", Since: "2.6.0",
 		Summary: "Execute a Lua script server side", Differs: scriptDiffers,
-		Flags: engine.NoScript | engine.Stale | engine.MayWrite | engine.OnLeader, Scope: engine.ScopeScript, Access: "RW access update",
+		Flags: engine.NoScript | engine.Stale | engine.MayWrite | engine.OnLeader, Scope: engine.ScopeScript, Touches: engine.TouchesSelected, Access: "RW access update",
 		Parse: func(in *engine.Input) (engine.Run, error) { return parseEval(in, false) },
 	},
 	{
 		Name: "eval_ro", Syntax: "script numkeys [key [key ...]] [arg [arg ...]]", Since: "7.0.0",
 		Summary: "Execute a read-only Lua script server side", Differs: scriptDiffers,
-		Flags: engine.ReadOnly | engine.NoScript | engine.Stale, Scope: engine.ScopeScript, Access: "RO access",
+		Flags: engine.ReadOnly | engine.NoScript | engine.Stale, Scope: engine.ScopeScript, Touches: engine.TouchesSelected, Access: "RO access",
 		Parse: func(in *engine.Input) (engine.Run, error) { return parseEval(in, true) },
 	},
 	{
 		Name: "evalsha", Syntax: "sha1 numkeys [key [key ...]] [arg [arg ...]]", Since: "2.6.0",
 		Summary: "Execute a Lua script server side", Differs: scriptDiffers,
-		Flags: engine.NoScript | engine.Stale | engine.MayWrite | engine.OnLeader, Scope: engine.ScopeScript, Access: "RW access update",
+		Flags: engine.NoScript | engine.Stale | engine.MayWrite | engine.OnLeader, Scope: engine.ScopeScript, Touches: engine.TouchesSelected, Access: "RW access update",
 		Parse: func(in *engine.Input) (engine.Run, error) { return parseEval(in, false) },
 	},
 	{
 		Name: "evalsha_ro", Syntax: "sha1 numkeys [key [key ...]] [arg [arg ...]]", Since: "7.0.0",
 		Summary: "Execute a read-only Lua script server side", Differs: scriptDiffers,
-		Flags: engine.ReadOnly | engine.NoScript | engine.Stale, Scope: engine.ScopeScript, Access: "RO access",
+		Flags: engine.ReadOnly | engine.NoScript | engine.Stale, Scope: engine.ScopeScript, Touches: engine.TouchesSelected, Access: "RO access",
 		Parse: func(in *engine.Input) (engine.Run, error) { return parseEval(in, true) },
 	},
 	{

@@ -292,7 +292,7 @@ func parseXGroupCreate(in *engine.Input) (engine.Run, error) {
 
 // noLog is the error of MKSTREAM where the server would have to keep a log.
 func noLog(key string) error {
-	name, ok := logName(key)
+	name, ok := engine.LogName(key)
 	if !ok || !keyspace.ValidName(name) {
 		return engine.Errorf(errNoLogKey, engine.Shown(key))
 	}

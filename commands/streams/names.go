@@ -24,12 +24,6 @@ import (
 //  4. A command on streams has [ScopeSweep] or [ScopeAll]. Its keys do not say what it locks, so the row
 //     locks nothing for them.
 
-// The parts of a stream's name around that of the container.
-const (
-	StreamPrefix = "__keyevent@"
-	StreamSuffix = "__:expired"
-)
-
 // The errors of commands on streams, in Redis' words.
 const (
 	errStreamID      = engine.Error("ERR Invalid stream ID specified as stream command argument")
@@ -45,16 +39,6 @@ const (
 	errReadNew       = engine.Error("ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option.")
 )
 
-// logName returns the container whose deaths a stream of that name has; false for other names.
-func logName(key string) (container string, ok bool) {
-	name, begins := strings.CutPrefix(key, StreamPrefix)
-	name, ends := strings.CutSuffix(name, StreamSuffix)
-	if !begins || !ends || !keyspace.ValidName(name) {
-		return "", false
-	}
-	return name, true
-}
-
 // stream returns the name of the container whose deaths a stream has, empty if there is no such stream. The
 // error is that of a key of the name that is no stream.
 func stream(x *engine.Context, key string) (container string, err error) {
@@ -67,9 +51,11 @@ func stream(x *engine.Context, key string) (container string, err error) {
 			_, held = tx.Get(c, key)
 		}
 	}
-	if holdsAll(x) {
+	switch {
+	case !x.Sees(x.Session.Database):
+	case holdsAll(x):
 		look(x.Tx)
-	} else {
+	default:
 		tx := keyspace.Tx{OnDeath: x.Tx.OnDeath, KeepAccesses: true}
 		x.Engine.Keyspace().BeginKey(&tx, key)
 		defer func() { x.Pieces = max(x.Pieces, tx.Close()) }()
@@ -78,7 +64,7 @@ func stream(x *engine.Context, key string) (container string, err error) {
 	if held {
 		return "", engine.ErrWrongType
 	}
-	container, _ = logName(key)
+	container, _ = engine.LogName(key)
 	return container, nil
 }
 
@@ -238,7 +224,7 @@ func blockOnStreams(x *engine.Context, o *readOptions, after []streamid.ID, olde
 // lines returns the lines in which a command waits: those of the streams' logs, or of its group at each.
 func (o *readOptions) lines(grouped bool) (lines []engine.LineKey) {
 	for _, key := range o.keys {
-		container, ok := logName(key)
+		container, ok := engine.LogName(key)
 		if !ok {
 			continue
 		}

@@ -11,7 +11,7 @@ import (
 // What waits keeps none of the arguments, which are views of the read buffer.
 func TestAWaitKeepsNoArguments(t *testing.T) {
 	t.Parallel()
-	key := []byte(StreamPrefix + "orders" + StreamSuffix)
+	key := []byte("__keyevent@orders__:expired")
 	o := readOptions{keys: []string{string(key)}, group: string([]byte("g"))}
 	lines := o.lines(true)
 	if k := lines[0]; k.Container != "orders" || sharesMemory(k.Container, o.keys[0]) || sharesMemory(k.Group, o.group) {

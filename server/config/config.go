@@ -1,14 +1,13 @@
 package config
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 
+	"mayfly/commands/access"
 	"mayfly/commands/engine"
 	"mayfly/redisfmt"
 )
@@ -19,14 +18,20 @@ type Config struct {
 
 	ignored, links []string // see LogIgnored; fixed by Load
 
+	users *access.Users
+
 	mu    sync.Mutex // one change at a time; protects hooks
 	hooks map[string][]func(*Settings) error
 }
 
 // New makes a configuration of settings, which must not change any more.
 func New(s *Settings) *Config {
-	c := &Config{hooks: make(map[string][]func(*Settings) error)}
+	c := &Config{hooks: make(map[string][]func(*Settings) error), users: newUsers()}
 	c.current.Store(s)
+	if s.RequirePass != "" {
+		_ = c.users.SetDefaultPassword(s.RequirePass) // the rule is legal
+	}
+	c.OnChange("requirepass", func(s *Settings) error { return c.users.SetDefaultPassword(s.RequirePass) })
 	return c
 }
 
@@ -164,16 +169,6 @@ func (c *Config) KeepIn(dir string) {
 	next := *c.current.Load()
 	next.Dir, next.dirOption = dir, next.Dir
 	c.current.Store(&next)
-}
-
-// PasswordSet reports whether clients must give a password.
-func (c *Config) PasswordSet() bool { return c.current.Load().RequirePass != "" }
-
-// CheckPassword reports whether a password is the right one. The time it takes depends on neither the
-// content nor the length of the right one.
-func (c *Config) CheckPassword(password string) bool {
-	given, right := sha256.Sum256([]byte(password)), sha256.Sum256([]byte(c.current.Load().RequirePass))
-	return subtle.ConstantTimeCompare(given[:], right[:]) == 1
 }
 
 // MaxValueSize is the size of the largest value and document in bytes.

@@ -1,0 +1,308 @@
+package commands
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"mayfly/commands/engine"
+)
+
+// Every row says which containers it touches. This is the list of the manual; a new command needs a line.
+var touched = map[string]engine.Touches{
+	"selected": engine.TouchesSelected, "named": engine.TouchesNamed, "streams": engine.TouchesStreams, "none": engine.TouchesNone,
+	"all": engine.TouchesAll, "visible": engine.TouchesVisible, "others": engine.TouchesOthers,
+	"selected others": engine.TouchesSelected | engine.TouchesOthers, "visible others": engine.TouchesVisible | engine.TouchesOthers,
+	"named reads": engine.TouchesNamed | engine.ReadsUnnamed, "named writes": engine.TouchesNamed | engine.WritesUnnamed,
+	"named visible": engine.TouchesNamed | engine.TouchesVisible, "channels": engine.TouchesChannels, "patterns": engine.TouchesPatterns,
+}
+
+var touchedBy = map[string]string{
+	"selected": "append copy* dbsize decr decrby del delex delifeq digest eval eval_ro evalsha evalsha_ro exists expire expireat expiretime flushdb get getdel getex getrange getset " +
+		"incr incrby incrbyfloat increx json.arrappend json.arrindex json.arrinsert json.arrlen json.arrpop json.arrtrim json.clear json.debug json.debug|help json.debug|memory json.del json.forget " +
+		"json.get json.merge json.mget json.mset json.numincrby json.nummultby json.objkeys json.objlen json.resp json.set json.strappend json.strlen json.toggle json.type keys lcs " +
+		"memory|usage mget mset msetex msetnx object object|encoding object|freq object|help object|idletime object|refcount persist pexpire pexpireat pexpiretime psetex pttl randomkey rename renamenx " +
+		"scan set setex setnx setrange strlen substr touch ttl type unlink watch cluster|countkeysinslot cluster|getkeysinslot",
+	"selected others": "copy move",
+	"others":          "select swapdb",
+	"visible others":  "client|kill client|list",
+	"visible":         "client|unblock container.list info memory|stats pubsub|channels",
+	"all":             "backup client|pause flushall monitor slowlog|get",
+	"named": "container.create container.get container.history doc.count doc.del doc.exists doc.expiretime doc.explain doc.get doc.gettouch doc.merge doc.meta doc.mget doc.patch doc.pexpiretime " +
+		"doc.pttl doc.put doc.revive doc.setttl doc.touch doc.ttl index.list",
+	"named reads":   "container.due container.plan doc.query doc.scan",
+	"named writes":  "container.drop container.set container.undo index.create index.drop",
+	"named visible": "container.forecast",
+	"streams": "xack xadd xautoclaim xclaim xdel xgroup xgroup|create xgroup|createconsumer xgroup|delconsumer xgroup|destroy xgroup|help xgroup|setid xinfo xinfo|consumers xinfo|groups xinfo|help xinfo|stream " +
+		"xlen xpending xrange xread xreadgroup xrevrange xsetid xtrim",
+	"channels": "publish spublish ssubscribe subscribe",
+	"patterns": "psubscribe",
+	"none": "acl acl|cat acl|deluser acl|dryrun acl|genpass acl|getuser acl|help acl|list acl|load acl|log acl|save acl|setuser acl|users acl|whoami asking auth bgrewriteaof bgsave client client|caching " +
+		"client|getname client|getredir client|help client|id client|info client|no-evict client|no-touch client|reply client|setinfo client|setname client|tracking client|trackinginfo client|unpause " +
+		"clock clock|advance clock|help clock|now clock|set compact config config|get config|help config|resetstat config|rewrite config|set discard echo exec hello lastsave module module|help module|list " +
+		"multi ping punsubscribe quit readonly readwrite reset role save scrub shutdown sunsubscribe time unsubscribe unwatch wait",
+}
+
+// noneFamilies are commands of the server whose subcommands touch no container but for those above.
+var noneFamilies = strings.Fields("cluster command latency memory pubsub script sentinel slowlog")
+
+func TestEveryRowSaysWhatItTouches(t *testing.T) {
+	t.Parallel()
+	want := map[string]string{}
+	for what, names := range touchedBy {
+		for name := range strings.FieldsSeq(names) {
+			want[name] = what
+		}
+	}
+	for _, r := range engine.AllRows {
+		what, ok := want[r.FullName]
+		if command, _, _ := strings.Cut(r.FullName, "|"); !ok && slices.Contains(noneFamilies, command) {
+			what, ok = "none", true
+		}
+		if !ok || r.Touches != touched[what] {
+			t.Errorf("%s touches %b, want %q", r.FullName, r.Touches, what)
+		}
+	}
+}
+
+// TestWalls calls every command of a user who may see nothing but the container mine, with the container
+// theirs: none gets through, and none says whether it exists.
+func TestWalls(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	w.expect("OK", "CONTAINER.SET", "mine", "TTL", "-1")
+	w.expect("OK", "CONTAINER.SET", "theirs", "TTL", "-1", "LOG", "100")
+	w.expect("OK", "DOC.PUT", "theirs", "k", "{}")
+	w.expect("OK", "ACL", "SETUSER", "u", "on", "nopass", "allkeys", "allchannels", "+@all", "db=mine")
+	if got := w.do(2, "AUTH", "u", "x"); got.Str != "OK" {
+		t.Fatal(got)
+	}
+	for _, r := range engine.AllRows {
+		if r.Parse == nil || r.Flags&(engine.OnlyInCluster|engine.NoAuth) != 0 || r.Name == "help" {
+			continue
+		}
+		const refused = "NOPERM No permissions to access database"
+		for _, name := range []string{"theirs", "nosuch"} {
+			args := strings.Split(r.FullName, "|")
+			words := max(r.Arity, -r.Arity)
+			switch r.Touches {
+			case engine.TouchesStreams:
+				args = append(args, slices.Repeat([]string{"__keyevent@" + name + "__:expired"}, 8)...)
+				if r.KeysAfter.Word != "" {
+					args = append(strings.Split(r.FullName, "|"), "GROUP", "g", "c", "STREAMS", "__keyevent@"+name+"__:expired", "0")
+				}
+			case engine.TouchesSelected, engine.TouchesSelected | engine.TouchesOthers:
+				args = append(args, slices.Repeat([]string{"1"}, max(words-len(args), 3))...)
+			case engine.TouchesOthers, engine.TouchesAll:
+				args = append(args, slices.Repeat([]string{name}, words-len(args))...)
+			case engine.TouchesNone, engine.TouchesVisible, engine.TouchesVisible | engine.TouchesOthers, engine.TouchesChannels, engine.TouchesPatterns:
+				continue // these answer, see TestVisible
+			default:
+				args = append(args, slices.Repeat([]string{name}, words-len(args))...)
+			}
+			row, err := engine.Resolve(args)
+			for n := len(args) - 1; row != nil && err != nil && n > 0; n-- { // the number of arguments is right
+				row, err = engine.Resolve(args[:n])
+				args = args[:n]
+			}
+			if got := w.do(2, args...); got.Str != refused {
+				t.Errorf("%q: %s", args, notation(got))
+			}
+		}
+	}
+}
+
+// TestVisible shows what commands answer that answer for what a user may see.
+func TestVisible(t *testing.T) {
+	t.Parallel()
+	play := func(theirs bool) (replies []string) {
+		w := newHarness(t)
+		w.expect("OK", "CONTAINER.SET", "mine", "TTL", "-1", "LOG", "100")
+		w.expect("OK", "DOC.PUT", "mine", "k", "{}")
+		if theirs {
+			w.expect("OK", "CONTAINER.SET", "theirs", "TTL", "-1", "LOG", "100")
+			w.expect("OK", "DOC.PUT", "theirs", "k", `{"a":1}`)
+			w.expect("OK", "SET", "k", "v")
+			w.do(3, "SUBSCRIBE", "__keyevent@theirs__:set", "__keyevent@0__:set")
+		}
+		w.expect("OK", "ACL", "SETUSER", "u", "on", "nopass", "allkeys", "allchannels", "+@all", "db=mine")
+		w.do(2, "AUTH", "u", "x")
+		for _, line := range []string{"CONTAINER.LIST", "CONTAINER.LIST WITHNUMBERS", "CONTAINER.FORECAST *", "INFO keyspace", "INFO deaths",
+			"PUBSUB CHANNELS", "CLIENT LIST ID 1 3", "CLIENT KILL ID 3", "CLIENT UNBLOCK 3", "SELECT 0", "SELECT 1", "SELECT theirs"} {
+			replies = append(replies, line+": "+notation(w.do(2, strings.Fields(line)...)))
+		}
+		stats := w.do(2, "MEMORY", "STATS")
+		for i, e := range stats.Elems {
+			if slices.Contains([]string{"keys.count", "dataset.bytes", "total.allocated", "keys.bytes-per-key"}, e.Str) {
+				replies = append(replies, fmt.Sprint(e.Str, stats.Elems[i+1].Int))
+			}
+		}
+		return replies
+	}
+	with, without := play(true), play(false)
+	for i := range with {
+		if with[i] != without[i] {
+			t.Errorf("with a forbidden container:\n%s\nwithout:\n%s", with[i], without[i])
+		}
+	}
+	if !strings.Contains(with[0], "mine") {
+		t.Error(with[0])
+	}
+}
+
+// TestEventsOfForbiddenContainers shows who receives events: only who may see the container, also after a change.
+func TestEventsOfForbiddenContainers(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	w.expect("OK", "CONFIG", "SET", "notify-keyspace-events", "KEA")
+	w.expect("OK", "CONTAINER.SET", "mine", "TTL", "-1")
+	w.expect("OK", "CONTAINER.SET", "theirs", "TTL", "-1")
+	w.expect("OK", "ACL", "SETUSER", "u", "on", "nopass", "allkeys", "allchannels", "+@all", "db=mine")
+	w.do(2, "AUTH", "u", "x")
+	w.do(2, "PSUBSCRIBE", "__key*")
+	w.received(2)
+	heard := func() (channels []string) {
+		w.expect("OK", "DOC.PUT", "mine", "k", "{}")
+		w.expect("OK", "DOC.PUT", "theirs", "k", "{}")
+		w.do(1, "PUBLISH", "__keyevent@theirs__:x", "m")
+		w.do(1, "PUBLISH", "__key", "m")
+		for _, m := range w.received(2) {
+			channels = append(channels, m.Elems[2].Str)
+		}
+		return channels
+	}
+	first := heard()
+	if !slices.Contains(first, "__keyspace@mine__:k") || !slices.Contains(first, "__key") || strings.Contains(strings.Join(first, " "), "@theirs") || strings.Contains(strings.Join(first, " "), "@17") {
+		t.Errorf("the user hears %q", first)
+	}
+	w.expect("OK", "ACL", "SETUSER", "u", "db=theirs")
+	second := strings.Join(heard(), " ")
+	if strings.Contains(second, "@mine") || !strings.Contains(second, "__keyspace@theirs__:k") {
+		t.Errorf("after the change the user hears %q", second)
+	}
+}
+
+// TestLostConnections shows whose connections a change of users closes.
+func TestLostConnections(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	closed := func() (ids []int64) {
+		for _, s := range w.host.disconnected {
+			ids = append(ids, s.ID)
+		}
+		w.host.disconnected = nil
+		slices.Sort(ids)
+		return ids
+	}
+	w.expect("OK", "ACL", "SETUSER", "u", "on", "nopass", "+@all", "&a", "&b*")
+	w.expect("OK", "ACL", "SETUSER", "v", "on", "nopass", "+@all", "&*")
+	for id, user := range map[int]string{2: "u", 3: "u", 4: "u", 5: "v"} {
+		w.do(id, "AUTH", user, "x")
+	}
+	w.do(2, "SUBSCRIBE", "a")
+	w.do(3, "PSUBSCRIBE", "b*")
+	w.do(5, "SUBSCRIBE", "a")
+	for _, tt := range []struct {
+		args []string
+		want []int64
+	}{
+		{[]string{"ACL", "SETUSER", "u", "&c"}, nil},
+		{[]string{"ACL", "SETUSER", "u", "off", ">new"}, nil},
+		{[]string{"ACL", "SETUSER", "u", "resetchannels", "&a"}, []int64{3}},
+		{[]string{"ACL", "SETUSER", "u", "resetchannels", "&b*"}, []int64{2}},
+		{[]string{"ACL", "SETUSER", "v", "resetchannels", "&a"}, nil},
+		{[]string{"ACL", "DELUSER", "u"}, []int64{2, 3, 4}},
+	} {
+		w.do(1, tt.args...)
+		if got := closed(); !slices.Equal(got, tt.want) {
+			t.Errorf("%q closes %d, want %d", tt.args, got, tt.want)
+		}
+	}
+	if w.do(6, "AUTH", "v", "x"); w.do(6, "ACL", "DELUSER", "v").Int != 1 || !w.last.Close {
+		t.Error("who removes the own user stays connected")
+	}
+}
+
+// TestBlockedReaderIsJudgedAgain shows that a reader that waits loses its right with the change.
+func TestBlockedReaderIsJudgedAgain(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	w.expect("OK", "CONTAINER.SET", "mine", "TTL", "-1", "LOG", "1000")
+	w.expect("OK", "ACL", "SETUSER", "u", "on", "nopass", "allkeys", "+@all", "db=mine")
+	w.do(2, "AUTH", "u", "x")
+	s := w.session(2)
+	out := w.engine.Execute(s, []string{"XREAD", "BLOCK", "0", "STREAMS", "__keyevent@mine__:expired", "$"})
+	if !out.Deferred || s.Wait == nil {
+		t.Fatal("the reader does not wait")
+	}
+	w.expect("OK", "ACL", "SETUSER", "u", "resetdbs")
+	w.engine.Waiters.Unblock(2, engine.WaitTimeout)
+	<-out.Resume
+	out = w.engine.Execute(s, []string{"XREAD", "BLOCK", "0", "STREAMS", "__keyevent@mine__:expired", "$"})
+	if out.Reply.Str != "NOPERM No permissions to access database" || s.Wait != nil {
+		t.Errorf("%s", notation(out.Reply))
+	}
+}
+
+func TestACLLog(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	w.expect("OK", "ACL", "SETUSER", "u", "on", ">x", "~k*", "+get", "+multi", "+exec", "+eval", "+select", "db=0,1")
+	w.do(2, "AUTH", "u", "wrong")
+	w.do(2, "AUTH", "u", "x")
+	for _, line := range []string{"GET a", "GET a", "SET k v", "SELECT 2", "MULTI", "GET a", "EXEC"} {
+		w.do(2, strings.Fields(line)...)
+	}
+	w.do(2, "EVAL", "return redis.pcall('get', 'a')", "0")
+	var got []string
+	for _, e := range w.do(1, "ACL", "LOG").Elems {
+		f := map[string]engine.Reply{}
+		for i := 0; i < len(e.Elems); i += 2 {
+			f[e.Elems[i].Str] = e.Elems[i+1]
+		}
+		if !strings.Contains(f["client-info"].Str, "addr=127.0.0.1:50002") {
+			t.Errorf("client-info %q", f["client-info"].Str)
+		}
+		got = append(got, fmt.Sprint(f["count"].Int, " ", f["reason"].Str, " ", f["context"].Str, " ", f["object"].Str, " ", f["username"].Str, " ", f["entry-id"].Int))
+	}
+	want := []string{"1 key lua a u 5", "1 key multi a u 4", "1 database toplevel 2 u 3", "1 command toplevel set u 2", "2 key toplevel a u 1", "1 auth toplevel AUTH u 0"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	info := w.do(1, "INFO", "stats").Str
+	for _, line := range []string{"acl_access_denied_auth:1", "acl_access_denied_cmd:1", "acl_access_denied_key:4", "acl_access_denied_channel:0", "acl_access_denied_db:1"} {
+		if !strings.Contains(info, line+"\r\n") {
+			t.Errorf("INFO lacks %s", line)
+		}
+	}
+	w.expect("OK", "ACL", "LOG", "RESET")
+	w.expect("(empty array)", "ACL", "LOG")
+}
+
+// TestUsersAreShown shows the user in listings, and the secrets that no listing shows.
+func TestUsersAreShown(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	w.do(9, "MONITOR")
+	w.expect("OK", "CONFIG", "SET", "slowlog-log-slower-than", "0")
+	w.expect("OK", "ACL", "SETUSER", "alice", "on", ">secret1", "allkeys", "+@all")
+	w.do(2, "AUTH", "alice", "secret1")
+	w.do(3, "HELLO", "3", "AUTH", "alice", "secret1")
+	w.do(2, "CLIENT", "SETNAME", "app")
+	w.do(2, "CONTAINER.SET", "orders", "TTL", "5")
+	if line := w.do(1, "CLIENT", "LIST", "USER", "alice").Str; strings.Count(line, " user=alice ") != 2 {
+		t.Errorf("CLIENT LIST: %s", line)
+	}
+	w.expect("(error) ERR No such user 'bob'", "CLIENT", "LIST", "USER", "bob")
+	if by := notation(w.do(1, "CONTAINER.HISTORY", "orders")); !strings.Contains(by, `"127.0.0.1:50002 alice (app)"`) {
+		t.Errorf("HISTORY: %s", by)
+	}
+	shown := notation(w.do(1, "SLOWLOG", "GET", "-1"))
+	for _, m := range w.received(9) {
+		shown += "\n" + m.Str
+	}
+	if strings.Contains(shown, "secret") || strings.Contains(shown, "allkeys") || !strings.Contains(shown, "(redacted)") {
+		t.Errorf("secrets are shown: %s", shown)
+	}
+}
