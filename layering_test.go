@@ -123,6 +123,7 @@ var testImports = map[string]string{
 	"test/tools":         "test/harness",
 	"test/wire":          "commands commands/engine test/harness",
 	"cluster":            "expiry",
+	"server/config":      "commands",
 	"server/metrics":     "commands keyspace",
 	"keyspace":           "query/page query keyspace/repair keyspace/aof/aoftest keyspace/aof/buntdbtest",
 	"keyspace/index":     "query/page",

@@ -123,8 +123,8 @@ type Host interface {
 	ConfigSet(pairs [][2]string) error
 	// Users returns the users of the server, always the same.
 	Users() *access.Users
-	// LoadUsers replaces the users by those of the file of users, and SaveUsers writes it. The errors have the
-	// words of Redis.
+	// LoadUsers replaces the users by those of the file of users; the error has the words of Redis. SaveUsers
+	// writes the file. Without one the error is ErrNoUserFile.
 	LoadUsers() error
 	SaveUsers() error
 	// MaxValueSize returns the size in bytes of the largest legal value and document.
@@ -268,7 +268,7 @@ func (e *Engine) execute(s *Session, args []string, out *Outcome) {
 			}
 		}
 	}
-	if e.proxy.Load() && r != nil && !s.Proxied {
+	if e.proxy.Load() && r != nil && !s.Proxied && s.rights.Open() { // the leader would not know the user
 		var done bool
 		if err, done = e.forward(s, r, args, err, out); done {
 			return

@@ -80,7 +80,7 @@ func (e *Engine) SetProxy(on bool) { e.proxy.Store(on) }
 // queuesFor reports whether a command that this node refuses for want of the lead is queued all the same:
 // EXEC is passed on.
 func (e *Engine) queuesFor(s *Session, r *Row, refusal error) bool {
-	return e.proxy.Load() && !s.Proxied && s.Multi.Open && r.Flags&Immediate == 0 && isRedirection(refusal) && r.Flags&NoMulti == 0
+	return e.proxy.Load() && !s.Proxied && s.rights.Open() && s.Multi.Open && r.Flags&Immediate == 0 && isRedirection(refusal) && r.Flags&NoMulti == 0
 }
 
 // forward passes a command on that this node refuses for want of the lead, or that is about keys watched at

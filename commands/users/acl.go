@@ -88,6 +88,9 @@ var ACLCommand = engine.Command{
 // shown returns what an error shows of a user's text.
 func shown(text string) string { return strings.ToValidUTF8(engine.Shown(text), "?") }
 
+// errNotSaved is the error of ACL SAVE, in the words of Redis.
+const errNotSaved = engine.Error("ERR There was an error trying to save the ACLs. Please check the server logs for more information")
+
 // failure is the error of a change of users.
 func failure(err error) engine.Reply {
 	if rule, ok := errors.AsType[*access.RuleError](err); ok {
@@ -187,10 +190,15 @@ func runLoad(x *engine.Context) engine.Reply {
 }
 
 func runSave(x *engine.Context) engine.Reply {
-	if err := x.Engine.Host.SaveUsers(); err != nil {
+	switch err := x.Engine.Host.SaveUsers(); err {
+	case nil:
+		return engine.OK
+	case engine.ErrNoUserFile:
 		return engine.Fail(err)
+	default:
+		x.Engine.Log.Error().Err(err).Msg("ACL SAVE failed")
+		return engine.Fail(errNotSaved)
 	}
-	return engine.OK
 }
 
 func runList(x *engine.Context) engine.Reply {

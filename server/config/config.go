@@ -28,10 +28,7 @@ type Config struct {
 func New(s *Settings) *Config {
 	c := &Config{hooks: make(map[string][]func(*Settings) error), users: newUsers()}
 	c.current.Store(s)
-	if s.RequirePass != "" {
-		_ = c.users.SetDefaultPassword(s.RequirePass) // the rule is legal
-	}
-	c.OnChange("requirepass", func(s *Settings) error { return c.users.SetDefaultPassword(s.RequirePass) })
+	c.beginUsers(s)
 	return c
 }
 

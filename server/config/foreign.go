@@ -23,7 +23,7 @@ var ignoredDirectives string
 
 // redisImmutable are directives of Redis 7.0 that CONFIG SET cannot change there, and that are no options
 // here.
-const redisImmutable = `aclfile always-show-logo aof_rewrite_cpulist appenddirname appendfilename bgsave_cpulist
+const redisImmutable = `always-show-logo aof_rewrite_cpulist appenddirname appendfilename bgsave_cpulist
 	bio_cpulist cluster-config-file cluster-port disable-thp enable-debug-command enable-module-command
 	enable-protected-configs io-threads-do-reads rdbchecksum replicaof server_cpulist set-proc-title
 	slaveof socket-mark-id syslog-enabled syslog-facility syslog-ident`
@@ -37,8 +37,6 @@ type refusedDirective struct {
 }
 
 var refusedDirectives = []refusedDirective{
-	{"aclfile", []string{""}, "there are no ACLs and no users but default: see requirepass"},
-	{"user", nil, "there are no ACLs and no users but default: see requirepass"},
 	{"rename-command", nil, "commands keep their names"},
 	{"loadmodule", nil, "there are no modules"},
 	{"replicaof", []string{"no one"}, "there is no replication"},

@@ -163,8 +163,6 @@ func difference(got, want string) string {
 func TestRefusedDirectives(t *testing.T) {
 	for _, tt := range []struct{ line, text string }{
 		{"rename-command FLUSHALL \"\"", "commands keep their names"},
-		{"aclfile /etc/users.acl", "no ACLs"},
-		{"user alice on nopass ~* +@all", "no ACLs"},
 		{"cluster-enabled yes", "cluster-peers"},
 		{"replicaof 10.0.0.1 6379", "no replication"},
 		{"SlaveOf 10.0.0.1 6379", "no replication"},
@@ -180,9 +178,9 @@ func TestRefusedDirectives(t *testing.T) {
 		path := configFile(t, "\n"+tt.line)
 		checkRefused(t, []string{path}, strings.ToLower(strings.Fields(tt.line)[0]), path+":2", tt.text)
 	}
-	c := load(t, configFile(t, "aclfile \"\"\nreplicaof no one\nmin-replicas-to-write 0\nsyslog-enabled no\ncluster-enabled no\ndaemonize no\ndatabases 16\nHZ 10\nhz 50\nsave 900 1 300 10\n"+
+	c := load(t, configFile(t, "replicaof no one\nmin-replicas-to-write 0\nsyslog-enabled no\ncluster-enabled no\ndaemonize no\ndatabases 16\nHZ 10\nhz 50\nsave 900 1 300 10\n"+
 		"tls-protocols \"TLSv1.2 TLSv1.3\"\n"))
-	if want := []string{"aclfile", "replicaof", "min-replicas-to-write", "syslog-enabled", "hz", "save 900 1 300 10", "tls-protocols"}; !slices.Equal(c.ignored, want) {
+	if want := []string{"replicaof", "min-replicas-to-write", "syslog-enabled", "hz", "save 900 1 300 10", "tls-protocols"}; !slices.Equal(c.ignored, want) {
 		t.Errorf("ignored %q, want %q", c.ignored, want)
 	}
 	checkRefused(t, []string{configFile(t, "hz")}, "option hz", "no value")

@@ -48,7 +48,13 @@ func Load(args []string) (*Config, error) {
 	if settings.Dir, err = filepath.Abs(settings.Dir); err != nil {
 		return nil, fmt.Errorf("option dir: %w", err)
 	}
+	if settings.ACLFile != "" && !filepath.IsAbs(settings.ACLFile) {
+		settings.ACLFile = filepath.Join(settings.Dir, settings.ACLFile) // as in Redis, which works in that folder
+	}
 	c := New(settings)
+	if err := c.loadUsers(settings); err != nil {
+		return nil, err
+	}
 	c.ignored, c.links = l.ignored, l.links
 	return c, nil
 }
@@ -58,6 +64,7 @@ func (c *Config) LogIgnored(log zerolog.Logger) {
 	if len(c.ignored) > 0 {
 		log.Info().Strs("directives", c.ignored).Msg("ignored directives of Redis that have no meaning here")
 	}
+	c.warnOfReaders(log)
 	if len(c.links) > 0 {
 		log.Debug().Strs("variables", c.links).Msg("ignored environment variables that describe a service of Kubernetes")
 	}
@@ -87,7 +94,9 @@ type loader struct {
 	links    []string // variables of Kubernetes
 
 	included map[*Option]bool // set by a file that another includes
-	depth    int              // of such files
+
+	includesUsers bool // a file that another includes has users
+	depth         int  // of such files
 }
 
 // A mistake is an illegal setting.
@@ -129,6 +138,10 @@ func (l *loader) failure() error {
 // take takes an option, or a directive of Redis, from the source. A mistake names the option, the value,
 // the legal values, and where it was set (origin).
 func (l *loader) take(name string, values []string, origin string) {
+	if strings.EqualFold(name, "user") {
+		l.takeUser(values, origin)
+		return
+	}
 	o := lookUpOption(name)
 	value := strings.Join(values, " ")
 	if o == nil {

@@ -3,8 +3,10 @@ package config
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"time"
 
+	"mayfly/commands/access"
 	"mayfly/commands/engine"
 	"mayfly/keyspace"
 	"mayfly/keyspace/eviction"
@@ -81,6 +83,13 @@ type Access struct {
 	AuthTimeout   time.Duration // to give it; 0: no limit
 	ProtectedMode bool
 	Scripts       bool // EVAL and its relatives are allowed
+
+	ACLFile     string     // path of the file of users; empty: none
+	UserLines   [][]string // users of the configuration: the words of each line after "user"
+	ACLLogLen   int
+	AllChannels bool // new users have all channels
+
+	users *access.Users // for CONFIG REWRITE
 }
 
 // Data says how items are kept, in memory and on disk.
@@ -234,6 +243,14 @@ var Options = []Option{
 		in: func(s *Settings) value { return clientAuths.of(&s.TLSAuthClients) }},
 	{Name: "requirepass", Mutable: true, Doc: "password that clients must give; none if empty",
 		in: func(s *Settings) value { return asIs.of(&s.RequirePass) }},
+	{Name: "aclfile", Doc: "file of users and their rights, for ACL LOAD and ACL SAVE; none if empty",
+		in: func(s *Settings) value { return asIs.of(&s.ACLFile) }},
+	{Name: "acl-pubsub-default", Default: "resetchannels", Mutable: true, Doc: "the channels of a new user: resetchannels for none, allchannels for all",
+		in: func(s *Settings) value {
+			return oneOf([]choice[bool]{{"resetchannels", false}, {"allchannels", true}}).of(&s.AllChannels)
+		}},
+	{Name: "acllog-max-len", Default: strconv.Itoa(access.DefaultLogLength), Unit: "entries", Mutable: true, Doc: "length of the log of commands that users may not run (ACL LOG)",
+		in: func(s *Settings) value { return count(0, access.MostLogged).of(&s.ACLLogLen) }},
 	{Name: "auth-timeout", Default: "60", Unit: "seconds", Mutable: true, Doc: "with a password set, close a client that has not given it in this time; 0 for never",
 		in: func(s *Settings) value { return number(time.Second, 0, math.MaxInt32).of(&s.AuthTimeout) }},
 	{Name: "protected-mode", Default: "yes", Mutable: true, Doc: "without a password, refuse clients from other machines",
