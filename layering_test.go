@@ -124,7 +124,7 @@ var testImports = map[string]string{
 	"test/wire":          "commands commands/engine test/harness",
 	"cluster":            "expiry",
 	"server/config":      "commands",
-	"server/metrics":     "commands keyspace",
+	"server/metrics":     "commands commands/access keyspace",
 	"keyspace":           "query/page query keyspace/repair keyspace/aof/aoftest keyspace/aof/buntdbtest",
 	"keyspace/index":     "query/page",
 	"query":              "query/page",

@@ -4,6 +4,9 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"slices"
+	"strconv"
+	"strings"
 
 	"mayfly/server/config"
 	"mayfly/server/web"
@@ -15,7 +18,7 @@ type pageBackend struct{ *Server }
 var errNotServing = errors.New("the server serves no clients yet, or no more of them: see maxclients")
 
 // Open returns the client's end of a connection that a goroutine of its own serves.
-func (b pageBackend) Open(addr string, known bool) (net.Conn, error) {
+func (b pageBackend) Open(addr, user string, known bool) (net.Conn, error) {
 	if !b.started.Load() {
 		return nil, errNotServing
 	}
@@ -27,6 +30,9 @@ func (b pageBackend) Open(addr string, known bool) (net.Conn, error) {
 	}
 	b.total.Add(1)
 	c.session.SetPage()
+	if known {
+		c.session.SetUser(user)
+	}
 	go func() {
 		defer b.serving.Done()
 		c.run(c.serveLoop)
@@ -34,8 +40,23 @@ func (b pageBackend) Open(addr string, known bool) (net.Conn, error) {
 	return near, nil
 }
 
-// Password returns the option requirepass.
-func (b pageBackend) Password() string { return b.Settings().RequirePass }
+// NeedsLogin reports whether a client begins without a user.
+func (b pageBackend) NeedsLogin() bool { return b.Users().Table().NeedsLogin() }
+
+// Proof returns what changes with the passwords of a user; false if the user may not log in.
+func (b pageBackend) Proof(user string) (proof string, ok bool) {
+	u := b.Users().Table().User(user)
+	if u == nil || !u.On() {
+		return "", false
+	}
+	return strings.Join(append(slices.Clone(u.Hashes()), strconv.FormatBool(u.NoPass())), " "), true
+}
+
+// SeesAll reports whether a user may see all containers.
+func (b pageBackend) SeesAll(user string) bool {
+	u := b.Users().Table().User(user)
+	return u != nil && (u.Open || u.SeesAll())
+}
 
 // Denies reports whether the protected mode refuses a client at an address.
 func (b pageBackend) Denies(addr net.Addr) bool { return b.denies(addr) }

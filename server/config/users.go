@@ -19,7 +19,9 @@ import (
 // Users and their rights are in lines of the configuration or in a file of their own (aclfile), not in both.
 
 // errBothUsers is why the start is refused with both, in the words of Redis.
-var errBothUsers = errors.New("Configuring Redis with users defined in redis.conf and at the same setting an ACL file path is invalid. " + //nolint:staticcheck // the words of Redis
+//
+//lint:ignore ST1005 the words of Redis
+var errBothUsers = errors.New("Configuring Redis with users defined in redis.conf and at the same setting an ACL file path is invalid. " +
 	"This setup is very likely to lead to configuration errors and security holes, please define either an ACL file or declare users directly in your redis.conf, but not both.")
 
 // newUsers returns users of which there is only the default. A program without the table of commands knows no
@@ -106,7 +108,8 @@ func (c *Config) readUsers(path string) error {
 		if code, ok := errors.AsType[syscall.Errno](err); ok {
 			err = code
 		}
-		return fmt.Errorf("Error loading ACLs, opening file '%s': %w", path, err) //nolint:staticcheck // the words of Redis
+		//lint:ignore ST1005 the words of Redis
+		return fmt.Errorf("Error loading ACLs, opening file '%s': %w", path, err)
 	}
 	_, err = c.users.Load(path, string(text))
 	return err

@@ -35,10 +35,10 @@ func (c *boundedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// open returns a connection to the server for a client at an address, which replies most bytes. It closes
+// open returns a connection to the server for a user at an address, which replies most bytes. It closes
 // with the context.
-func (s *Server) open(ctx context.Context, addr string, known bool, most int) (c redis.Conn, done func(), err error) {
-	nc, err := s.backend.Open(addr, known)
+func (s *Server) open(ctx context.Context, addr, user string, known bool, most int) (c redis.Conn, done func(), err error) {
+	nc, err := s.backend.Open(addr, user, known)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -64,7 +64,8 @@ func (s *Server) command(w http.ResponseWriter, r *http.Request) {
 		answer(w, nil, err)
 		return
 	}
-	c, done, err := s.open(r.Context(), r.RemoteAddr, true, maxReply)
+	user, _ := s.user(r)
+	c, done, err := s.open(r.Context(), r.RemoteAddr, user, true, maxReply)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return

@@ -79,9 +79,19 @@ type containerSample struct {
 	Next      int64  `json:"next"`          // when the next item dies, ms; 0: none does
 }
 
+// mayWatch reports whether the user of a request may see the samples.
+func (l *live) mayWatch(r *http.Request) bool {
+	user, ok := l.server.user(r)
+	return ok && l.server.backend.SeesAll(user)
+}
+
 // serve sends samples as server-sent events until the browser leaves. The query may have a glob for the names
 // of the containers in them.
 func (l *live) serve(w http.ResponseWriter, r *http.Request) {
+	if !l.mayWatch(r) {
+		http.Error(w, "the live figures are those of all containers, which this user may not see", http.StatusForbidden)
+		return
+	}
 	samples := make(chan []byte, 1)
 	match := r.URL.Query().Get("match")
 	if !l.add(samples, cmp.Or(match, "*")) {
@@ -97,7 +107,7 @@ func (l *live) serve(w http.ResponseWriter, r *http.Request) {
 	for {
 		select {
 		case text := <-samples:
-			if !l.server.isKnown(r) || l.server.isDenied(r) { // the password has changed, or the session has ended
+			if !l.mayWatch(r) || l.server.isDenied(r) { // the password has changed, or the session has ended
 				return
 			}
 			_ = c.SetWriteDeadline(clock.Deadline(l.server.times.answer)) // of connections that have one
@@ -170,7 +180,7 @@ func (l *live) matches() map[string]bool {
 
 // take returns a sample, or an error, as JSON. A census is taken one part of share of the time at most.
 func (l *live) take(all *census, share time.Duration) []byte {
-	c, done, err := l.server.open(context.Background(), sampler, true, maxSample)
+	c, done, err := l.server.open(context.Background(), sampler, defaultUser, true, maxSample)
 	if err == nil {
 		defer done()
 		var s *sample

@@ -3,7 +3,6 @@ package web
 import (
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"io"
@@ -30,7 +29,7 @@ const (
 	maxSessions = 1 << 10 // the oldest makes room
 )
 
-// sessions are the browsers that have given the password. Safe for concurrent use.
+// sessions are the browsers that have given the password of a user. Safe for concurrent use.
 type sessions struct {
 	now func() time.Duration // as clock.Monotonic
 
@@ -39,12 +38,13 @@ type sessions struct {
 }
 
 type session struct {
-	password [sha256.Size]byte // its hash
-	end      time.Duration     // as now says
+	user  string
+	proof string        // see Backend.Proof
+	end   time.Duration // as now says
 }
 
-// begin returns the value of the cookie of a new session for a password.
-func (s *sessions) begin(password string) string {
+// begin returns the value of the cookie of a new session of a user.
+func (s *sessions) begin(user, proof string) string {
 	value := rand.Text()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,25 +63,24 @@ func (s *sessions) begin(password string) string {
 	if len(s.list) >= maxSessions {
 		delete(s.list, oldest)
 	}
-	s.list[sha256.Sum256([]byte(value))] = session{sha256.Sum256([]byte(password)), now + cookieTime}
+	s.list[sha256.Sum256([]byte(value))] = session{user, proof, now + cookieTime}
 	return value
 }
 
-// has reports whether a cookie is of a session that has given the password of now. A session of another
-// password ends.
-func (s *sessions) has(value, password string) bool {
-	key, sum := sha256.Sum256([]byte(value)), sha256.Sum256([]byte(password))
+// user returns the user of a cookie, if the passwords are still those of its login. Else the session ends.
+func (s *sessions) user(value string, proofOf func(user string) (string, bool)) (string, bool) {
+	key := sha256.Sum256([]byte(value))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	is, ok := s.list[key]
 	if !ok {
-		return false
+		return "", false
 	}
-	if s.now() < is.end && subtle.ConstantTimeCompare(is.password[:], sum[:]) == 1 {
-		return true
+	if proof, ok := proofOf(is.user); ok && proof == is.proof && s.now() < is.end {
+		return is.user, true
 	}
 	delete(s.list, key)
-	return false
+	return "", false
 }
 
 // end ends a session.
@@ -102,20 +101,24 @@ func (s *sessions) endAll() {
 // would be valid again if the old password came back.
 func (s *Server) EndSessions() { s.sessions.endAll() }
 
-// isKnown reports whether a request needs no password or comes from a browser that has given it.
-func (s *Server) isKnown(r *http.Request) bool {
-	password := s.backend.Password()
-	if password == "" {
-		return true
+// defaultUser is the user of a client that needs no login.
+const defaultUser = "default"
+
+// user returns the user of a request: the one whose password the browser has given, or the default if that
+// needs none.
+func (s *Server) user(r *http.Request) (string, bool) {
+	if c, err := r.Cookie(cookieName(r)); err == nil {
+		if user, ok := s.sessions.user(c.Value, s.backend.Proof); ok {
+			return user, true
+		}
 	}
-	c, err := r.Cookie(cookieName(r))
-	return err == nil && s.sessions.has(c.Value, password)
+	return defaultUser, !s.backend.NeedsLogin()
 }
 
 // known refuses requests of browsers that have not given the password.
 func (s *Server) known(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !s.isKnown(r) {
+		if _, ok := s.user(r); !ok {
 			http.Error(w, "the password is needed: POST /login", http.StatusUnauthorized)
 			return
 		}
@@ -134,12 +137,18 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		refuseBody(w, err)
 		return
 	}
-	var given struct{ Password *string }
+	var given struct {
+		User     string
+		Password *string
+	}
 	if !utf8.Valid(body) || json.Unmarshal(body, &given) != nil || given.Password == nil {
-		http.Error(w, `the body must be {"password": "..."}`, http.StatusBadRequest)
+		http.Error(w, `the body must be {"user": "...", "password": "..."}; without a user it is default`, http.StatusBadRequest)
 		return
 	}
-	if s.backend.Password() == "" {
+	if given.User == "" {
+		given.User = defaultUser
+	}
+	if given.User == defaultUser && !s.backend.NeedsLogin() {
 		w.WriteHeader(http.StatusNoContent) // there is none
 		return
 	}
@@ -152,20 +161,21 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "others try passwords: try again in a second", http.StatusTooManyRequests)
 		return
 	}
-	c, done, err := s.open(r.Context(), r.RemoteAddr, false, maxReply)
+	proof, _ := s.backend.Proof(given.User) // before AUTH: a password that changes meanwhile ends the session
+	c, done, err := s.open(r.Context(), r.RemoteAddr, defaultUser, false, maxReply)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
 	defer done()
 	var refused redis.Error
-	switch _, err := do(c, "AUTH", *given.Password); {
+	switch _, err := do(c, "AUTH", given.User, *given.Password); {
 	case errors.As(err, &refused):
 		http.Error(w, plain(err).Error(), http.StatusUnauthorized)
 	case err != nil:
 		http.Error(w, plain(err).Error(), http.StatusServiceUnavailable)
 	default:
-		http.SetCookie(w, s.cookie(r, s.sessions.begin(*given.Password), int(cookieTime/time.Second)))
+		http.SetCookie(w, s.cookie(r, s.sessions.begin(given.User, proof), int(cookieTime/time.Second)))
 		w.WriteHeader(http.StatusNoContent)
 	}
 }
@@ -188,5 +198,8 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 
 // state tells the page what it needs before the first command.
 func (s *Server) state(w http.ResponseWriter, r *http.Request) {
-	writeJSON(w, map[string]bool{"known": s.isKnown(r), "password": s.backend.Password() != "", "readonly": s.options.ReadOnly})
+	user, known := s.user(r)
+	writeJSON(w, map[string]any{
+		"known": known, "user": user, "password": s.backend.NeedsLogin() || user != defaultUser, "readonly": s.options.ReadOnly,
+	})
 }

@@ -57,11 +57,15 @@ type Options struct {
 
 // Backend is the server that the page shows. Safe for concurrent use.
 type Backend interface {
-	// Open returns a connection to the server, as that of a client at an address. It is authenticated if
-	// known is set.
-	Open(addr string, known bool) (net.Conn, error)
-	// Password returns the option requirepass; empty: clients need none.
-	Password() string
+	// Open returns a connection to the server, as that of a client at an address. It is that of a user who has
+	// given the password if known is set.
+	Open(addr, user string, known bool) (net.Conn, error)
+	// NeedsLogin reports whether a client begins without a user.
+	NeedsLogin() bool
+	// Proof returns what changes with the passwords of a user; false if the user may not log in.
+	Proof(user string) (proof string, ok bool)
+	// SeesAll reports whether a user may see all containers.
+	SeesAll(user string) bool
 	// Denies reports whether the protected mode refuses a client at an address.
 	Denies(addr net.Addr) bool
 }
@@ -178,7 +182,7 @@ func (s *Server) withHeaders(next http.Handler) http.Handler {
 // no password.
 func (s *Server) isDenied(r *http.Request) bool {
 	addr, err := net.ResolveTCPAddr("tcp", r.RemoteAddr)
-	return s.backend.Password() == "" && (err != nil || s.backend.Denies(addr))
+	return !s.backend.NeedsLogin() && (err != nil || s.backend.Denies(addr))
 }
 
 // permitted refuses requests without a host, and clients from other machines while there is no password.

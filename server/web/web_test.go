@@ -32,32 +32,42 @@ func TestSessions(t *testing.T) {
 	t.Parallel()
 	now := time.Duration(1)
 	s := sessions{now: func() time.Duration { return now }}
-	cookie := s.begin("secret")
-	if len(cookie) < 26 || cookie == s.begin("secret") {
+	has := func(cookie, password string) bool {
+		user, ok := s.user(cookie, func(user string) (string, bool) { return password, user == "alice" && password != "off" })
+		return ok && user == "alice"
+	}
+	cookie := s.begin("alice", "secret")
+	if len(cookie) < 26 || cookie == s.begin("alice", "secret") {
 		t.Errorf("the cookie %q can be guessed", cookie)
 	}
 	now += 12*time.Hour - 1
-	if !s.has(cookie, "secret") || s.has(cookie[1:], "secret") || s.has("", "secret") {
+	if !has(cookie, "secret") || has(cookie[1:], "secret") || has("", "secret") {
 		t.Error("before its end")
 	}
 	now++
-	if s.has(cookie, "secret") {
+	if has(cookie, "secret") {
 		t.Error("after twelve hours")
 	}
-	cookie = s.begin("secret")
-	if s.has(cookie, "other") || s.has(cookie, "secret") {
+	cookie = s.begin("alice", "secret")
+	if has(cookie, "other") || has(cookie, "secret") {
 		t.Error("it outlives its password")
 	}
-	first := s.begin("secret")
+	if cookie = s.begin("alice", "secret"); has(cookie, "off") || has(cookie, "secret") {
+		t.Error("it outlives its user")
+	}
+	if cookie = s.begin("bob", "secret"); has(cookie, "secret") {
+		t.Error("it is that of another user")
+	}
+	first := s.begin("alice", "secret")
 	now++
 	for range maxSessions {
-		s.begin("secret")
+		s.begin("alice", "secret")
 	}
-	if len(s.list) != maxSessions || s.has(first, "secret") {
+	if len(s.list) != maxSessions || has(first, "secret") {
 		t.Errorf("there are %d sessions", len(s.list))
 	}
 	now += 13 * time.Hour
-	if s.begin("secret"); len(s.list) != 1 {
+	if s.begin("alice", "secret"); len(s.list) != 1 {
 		t.Errorf("of sessions that have ended %d stay", len(s.list)-1)
 	}
 }
@@ -88,9 +98,13 @@ type fakeBackend struct {
 	opened   func(addr string, known bool) // nil: it does not matter
 }
 
-func (b fakeBackend) Password() string     { return b.password }
+func (b fakeBackend) NeedsLogin() bool         { return b.password != "" }
+func (b fakeBackend) SeesAll(user string) bool { return user == defaultUser }
+func (b fakeBackend) Proof(user string) (string, bool) {
+	return b.password, user == defaultUser
+}
 func (b fakeBackend) Denies(net.Addr) bool { return b.denies != nil && b.denies.Load() }
-func (b fakeBackend) Open(addr string, known bool) (net.Conn, error) {
+func (b fakeBackend) Open(addr, _ string, known bool) (net.Conn, error) {
 	if b.opened != nil {
 		b.opened(addr, known)
 	}
@@ -374,7 +388,7 @@ func TestLoginIsOfItsAddress(t *testing.T) {
 		r.RemoteAddr, r.Host = "192.0.2.7:1", "localhost"
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set(tokenHeader, "1")
-		r.AddCookie(&http.Cookie{Name: "mayfly", Value: s.sessions.begin("secret")})
+		r.AddCookie(&http.Cookie{Name: "mayfly", Value: s.sessions.begin(defaultUser, "secret")})
 		s.http.Handler.ServeHTTP(httptest.NewRecorder(), r)
 	}
 	if want := []opened{{"192.0.2.7:1", false}, {"192.0.2.7:1", true}}; !slices.Equal(got, want) {

@@ -765,7 +765,7 @@ function askPassword() {
 $('login-form').addEventListener('submit', async (event) => {
   event.preventDefault();
   try {
-    await post('login', {password: $('login-password').value});
+    await post('login', {user: $('login-user').value, password: $('login-password').value});
     $('login-password').value = '';
     sayError($('login-error'), '');
     $('login').close();
