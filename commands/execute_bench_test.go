@@ -106,3 +106,25 @@ func newBenchEngine(b *testing.B) *engine.Engine {
 	}
 	return e
 }
+
+// BenchmarkRestricted is GET of a user with ten prefix patterns and two containers, beside one who may do everything.
+func BenchmarkRestricted(b *testing.B) {
+	for _, rules := range []string{"~* &* +@all", "+@all db=0,orders ~a* ~b* ~c* ~d* ~e* ~f* ~g* ~h* ~i* ~key:*"} {
+		b.Run(rules, func(b *testing.B) {
+			e := newBenchEngine(b)
+			if _, _, err := e.Host.Users().Set("u", strings.Fields("on nopass "+rules)); err != nil {
+				b.Fatal(err)
+			}
+			s := engine.NewSession(1, "", "", 0)
+			e.Execute(s, []string{"AUTH", "u", "x"})
+			args := []string{"GET", benchKey}
+			if out := e.Execute(s, args); out.Reply.Kind == engine.KindError {
+				b.Fatal(out.Reply.Str)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				e.Execute(s, args)
+			}
+		})
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"mayfly/commands/engine"
@@ -305,4 +306,66 @@ func TestUsersAreShown(t *testing.T) {
 	if strings.Contains(shown, "secret") || strings.Contains(shown, "allkeys") || !strings.Contains(shown, "(redacted)") {
 		t.Errorf("secrets are shown: %s", shown)
 	}
+}
+
+// TestProxyKeepsRestrictedUsers shows that a follower passes on no command of a user who may not do everything:
+// the leader would run it as the default.
+func TestProxyKeepsRestrictedUsers(t *testing.T) {
+	t.Parallel()
+	w, _ := newClusterHarness(t, follows())
+	w.engine.SetProxy(true)
+	w.expect("OK", "ACL", "SETUSER", "u", "on", "nopass", "~*", "+@all", "db=0")
+	if w.do(1, "GET", "k"); w.last.Forward == nil {
+		t.Fatal("the default's command is not passed on")
+	}
+	w.do(2, "AUTH", "u", "x")
+	for _, line := range []string{"GET k", "EVAL return 0", "MULTI", "SET k v", "EXEC", "WATCH k"} {
+		args := strings.Fields(line)
+		if args[0] == "EVAL" {
+			args = []string{"EVAL", "return redis.call('get', 'k')", "0"}
+		}
+		reply := w.do(2, args...)
+		if w.last.Forward != nil {
+			t.Errorf("%s is passed on", line)
+		}
+		if line != "MULTI" && !strings.Contains(reply.Str, "MOVED") && !strings.Contains(reply.Str, "EXECABORT") {
+			t.Errorf("%s: %s", line, notation(reply))
+		}
+	}
+}
+
+// TestUsersConcurrently changes users while their sessions run commands and subscribe: for the race detector.
+// No reply says anything but what one of the rights allows.
+func TestUsersConcurrently(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	w.expect("OK", "CONFIG", "SET", "notify-keyspace-events", "KEA")
+	w.expect("OK", "SET", "k", "v")
+	w.expect("OK", "ACL", "SETUSER", "u", "on", "nopass", "~*", "&*", "+@all")
+	var wg sync.WaitGroup
+	const rounds = 200
+	for id := range 3 {
+		s := w.session(10 + id)
+		wg.Go(func() {
+			w.engine.Execute(s, []string{"AUTH", "u", "x"})
+			w.engine.Execute(s, []string{"HELLO", "3"})
+			w.engine.Execute(s, []string{"PSUBSCRIBE", "__key*"})
+			for range rounds {
+				for _, args := range [][]string{{"GET", "k"}, {"SET", "k", "v"}, {"EVAL", "return redis.pcall('get', 'k')", "0"}, {"CONTAINER.LIST"}, {"CLIENT", "INFO"}} {
+					if out := w.engine.Execute(s, args); out.Reply.Kind == engine.KindError && !strings.Contains(out.Reply.Str, "NOPERM") && !strings.Contains(out.Reply.Str, "executing the script") {
+						t.Errorf("%q: %s", args, out.Reply.Str)
+					}
+				}
+			}
+		})
+	}
+	admin := w.session(9)
+	wg.Go(func() {
+		for i := range rounds {
+			w.engine.Execute(admin, []string{"ACL", "SETUSER", "u", []string{"-get", "+get", "db=1", "alldbs", "resetkeys", "allkeys"}[i%6]})
+			w.engine.Execute(admin, []string{"ACL", "LOG"})
+			w.engine.Execute(admin, []string{"CLIENT", "LIST"})
+		}
+	})
+	wg.Wait()
 }

@@ -208,7 +208,7 @@ func TestPageLogin(t *testing.T) {
 			t.Errorf("GET %s needs a password: %d", path, a.status)
 		}
 	}
-	if a := c.do("GET", "/state", ""); a.body != "{\"known\":false,\"password\":true,\"readonly\":false}\n" {
+	if a := c.do("GET", "/state", ""); a.body != "{\"known\":false,\"password\":true,\"readonly\":false,\"user\":\"default\"}\n" {
 		t.Errorf("the state is %s", a.body)
 	}
 	ping := func(cookie string) int { return c.post("/command", `["PING"]`, "Cookie", cookie).status }
@@ -250,6 +250,53 @@ func TestPageLogin(t *testing.T) {
 	cookie = cookieOf(c.post("/login", `{"password":"secret"}`))
 	if a := c.post("/logout", `{}`, "Cookie", cookie); a.status != http.StatusNoContent || ping(cookie) != http.StatusUnauthorized || !strings.Contains(a.header.Get("Set-Cookie"), "Max-Age=0") {
 		t.Error("the cookie outlives the logout")
+	}
+}
+
+// A browser logs in as a user: its commands have the user's rights, and the cookie ends with the user.
+func TestPageUsers(t *testing.T) {
+	t.Parallel()
+	s, c := startPage(t)
+	set := func(name string, rules ...string) {
+		t.Helper()
+		_, _, err := s.Users().Set(name, rules)
+		must(t, err)
+	}
+	set("alice", "on", ">secret", "~a*", "+@all", "db=carts,0")
+	if a := c.post("/login", `{"user":"alice","password":"wrong"}`); a.status != http.StatusUnauthorized {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	cookie := cookieOf(c.post("/login", `{"user":"alice","password":"secret"}`))
+	run := func(words string) string { return c.post("/command", words, "Cookie", cookie).body }
+	for words, want := range map[string]string{
+		`["ACL","WHOAMI"]`: `{"reply":"alice"}`, `["GET","b"]`: "NOPERM", `["DOC.GET","orders","a"]`: "NOPERM No permissions to access database", `["SET","a","1"]`: `{"reply":"OK"}`,
+	} {
+		if got := run(words); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", words, got)
+		}
+	}
+	if a := c.do("GET", "/live", "", "Cookie", cookie); a.status != http.StatusForbidden {
+		t.Errorf("alice sees the figures of all containers: %d", a.status)
+	}
+	if got := c.post("/command", `["ACL","WHOAMI"]`).body; !strings.Contains(got, `"default"`) {
+		t.Errorf("without a cookie: %s", got)
+	}
+	set("alice", ">more") // another password ends the cookie
+	if got := run(`["ACL","WHOAMI"]`); !strings.Contains(got, `"default"`) {
+		t.Errorf("after a change of passwords: %s", got)
+	}
+	// The default may lose its right, too.
+	set("default", "resetpass", ">root")
+	if a := c.post("/command", `["PING"]`); a.status != http.StatusUnauthorized {
+		t.Errorf("without the password of the default: %d %s", a.status, a.body)
+	}
+	cookie = cookieOf(c.post("/login", `{"password":"root"}`))
+	if got := run(`["ACL","WHOAMI"]`); !strings.Contains(got, `"default"`) {
+		t.Error(got)
+	}
+	set("default", "off")
+	if a := c.post("/command", `["PING"]`, "Cookie", cookie); a.status != http.StatusUnauthorized {
+		t.Errorf("the cookie outlives its user: %d %s", a.status, a.body)
 	}
 }
 

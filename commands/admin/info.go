@@ -264,10 +264,8 @@ func statsSection(r *InfoReport) {
 	r.Field("acl_access_denied_cmd", log.Denied(access.DeniedCommand))
 	r.Field("acl_access_denied_key", log.Denied(access.DeniedKey))
 	r.Field("acl_access_denied_channel", log.Denied(access.DeniedChannel))
-	if r.X.Engine.Host.Users().Unsaved.Load() {
-		r.Field("acl_unsaved", 1) // a restart loses changes of users
-	}
 	r.Field("acl_access_denied_db", log.Denied(access.DeniedContainer))
+	r.FlagField("acl_unsaved", r.X.Engine.Host.Users().Unsaved.Load()) // a restart loses changes of users
 }
 
 func replicationSection(r *InfoReport) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	_ "mayfly/commands" // fills the table of commands
+	"mayfly/commands/access"
 	"mayfly/commands/admin"
 	"mayfly/commands/engine"
 	"mayfly/keyspace"
@@ -25,6 +26,9 @@ type host struct{ engine.Host }
 
 func (host) Info() engine.ServerInfo     { return engine.ServerInfo{} }
 func (host) Sessions() []*engine.Session { return nil }
+func (host) Users() *access.Users        { return users }
+
+var users = access.NewUsers(engine.Catalogue)
 
 // notMetrics are numeric fields of INFO that are no metrics: another field says the same, Prometheus computes
 // it, or it never changes.
