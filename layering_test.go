@@ -44,7 +44,7 @@ var layers = layerTable{
 	{"commands/nodes", "commands/items commands/engine cluster/topology cluster/entry keyspace redisfmt"},
 	{"commands/queries", "commands/items commands/engine keyspace keyspace/selection keyspace/index query/page query/predicates query json/jsondoc expiry"},
 	{"commands/scripting", "commands/engine redisfmt"},
-	{"commands/streams", "commands/items commands/engine keyspace keyspace/groups keyspace/deaths keyspace/streamid json/jsondoc redisfmt expiry"},
+	{"commands/streams", "commands/items commands/engine commands/access keyspace keyspace/groups keyspace/deaths keyspace/streamid json/jsondoc redisfmt expiry"},
 	{"commands/users", "commands/engine commands/access redisfmt"},
 	{"commands/items", "commands/engine keyspace keyspace/groups keyspace/deaths json/jsondoc redisfmt expiry"},
 	{"commands/engine", "cluster/topology cluster/bus commands/access commands/scripts commands/syntax commands/latency commands/suggest keyspace keyspace/eviction keyspace/streamid keyspace/replica json/jsondoc redisfmt expiry expiry/clock"},

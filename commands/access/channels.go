@@ -25,3 +25,13 @@ func ContainersOf(channel string) (names []string) {
 		at++
 	}
 }
+
+// LogName returns the container whose deaths a stream of that name has; false for other names.
+func LogName(key string) (container string, ok bool) {
+	name, begins := strings.CutPrefix(key, "__keyevent@")
+	name, ends := strings.CutSuffix(name, "__:expired")
+	if !begins || !ends || name == "" || len(name) > mostName || strings.ContainsAny(name, special) || !isContainerPattern(name) {
+		return "", false
+	}
+	return name, true
+}

@@ -41,43 +41,6 @@ const (
 	WritesUnnamed
 )
 
-// The errors of a command that the user may not run, in the words of Redis 7.0, and of Valkey for containers.
-const (
-	errNoCommand   = "NOPERM this user has no permissions to run the '%s' command"
-	errNoKey       = Error("NOPERM this user has no permissions to access one of the keys used as arguments")
-	errNoChannel   = Error("NOPERM this user has no permissions to access one of the channels used as arguments")
-	errNoDatabase  = Error("NOPERM No permissions to access database")
-	errExecChanged = "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. This command is no longer allowed for the following reason: %s"
-	errScriptNoACL = "ERR The user executing the script %s"
-)
-
-// The reasons in EXEC and in scripts.
-var (
-	execReasons = [...]string{
-		access.DeniedCommand: "no permission to execute the command or subcommand", access.DeniedKey: "no permission to touch the specified keys",
-		access.DeniedChannel: "no permission to access one of the channels used as arguments", access.DeniedContainer: "no permission to access the database",
-	}
-	scriptReasons = [...]string{
-		access.DeniedCommand: "can't run this command or subcommand", access.DeniedKey: "can't access at least one of the keys mentioned in the command arguments",
-		access.DeniedChannel: "can't publish to the channel mentioned in the command", access.DeniedContainer: "can't access the database",
-	}
-)
-
-// denied returns the error of a command that a verdict refuses.
-func denied(r *Row, v access.Verdict, in access.Context) error {
-	switch {
-	case in == access.InScript:
-		return Errorf(errScriptNoACL, scriptReasons[v.Reason])
-	case v.Reason == access.DeniedCommand:
-		return Errorf(errNoCommand, r.FullName)
-	case v.Reason == access.DeniedKey:
-		return errNoKey
-	case v.Reason == access.DeniedChannel:
-		return errNoChannel
-	}
-	return errNoDatabase
-}
-
 // mayRun returns the error of a command that the session's user may not run or queue, or nil. It is called if
 // the rights are not open.
 func (e *Engine) mayRun(s *Session, r *Row, args []string) error {
@@ -102,11 +65,7 @@ func (e *Engine) mayRun(s *Session, r *Row, args []string) error {
 	if queued && r.Name == "select" && len(c.Containers) > 0 && v.Reason == access.Allowed {
 		s.Multi.database = strings.Clone(c.Containers[0])
 	}
-	if v.Reason == access.Allowed {
-		c.Reset()
-		return nil
-	}
-	return e.refuse(s, r, args, v, in)
+	return e.conclude(s, r, args, v, in)
 }
 
 // mayStillRun is mayRun for a command that runs within EXEC or a script.
@@ -118,28 +77,26 @@ func (e *Engine) mayStillRun(s *Session, r *Row, args []string, in access.Contex
 	case u.Open || r.Flags&NoAuth != 0:
 		return nil
 	}
-	c := e.callOf(s, r, args, s.Database)
-	v := u.Judge(c)
-	if v.Reason == access.Allowed {
-		c.Reset()
-		return nil
-	}
-	err := e.refuse(s, r, args, v, in)
-	if in == access.InMulti {
-		err = Errorf(errExecChanged, execReasons[v.Reason])
+	v := u.Judge(e.callOf(s, r, args, s.Database))
+	err := e.conclude(s, r, args, v, in)
+	if err != nil && in == access.InMulti {
+		err = Error(v.ExecText())
 	}
 	return err
 }
 
-// refuse logs a verdict (ACL LOG) and returns its error.
-func (e *Engine) refuse(s *Session, r *Row, args []string, v access.Verdict, in access.Context) error {
+// conclude ends the session's call. It logs a verdict that refuses it (ACL LOG), and returns its error.
+func (e *Engine) conclude(s *Session, r *Row, args []string, v access.Verdict, in access.Context) error {
+	defer s.rights.Call.Reset() // it has views of the read buffer
+	if v.Reason == access.Allowed {
+		return nil
+	}
 	now := e.Now()
 	e.Host.Users().Log.Add(access.Entry{
 		Reason: v.Reason, Context: in, Object: v.Object, User: s.rights.Name(), Updated: now,
 		Client: strings.TrimSuffix(s.ClientLine(now, args), "\n"),
 	})
-	s.rights.Call.Reset() // it has views of the read buffer
-	return denied(r, v, in)
+	return Error(v.Text(r.FullName, in))
 }
 
 // Dryrun returns the verdict on a call of a user, with the session's selected container.
@@ -172,7 +129,7 @@ func (e *Engine) callOf(s *Session, r *Row, args []string, database string) *acc
 	}
 	if t&TouchesStreams != 0 {
 		for _, key := range c.Keys {
-			if name, ok := LogName(key.Name); ok {
+			if name, ok := access.LogName(key.Name); ok {
 				touch(name)
 			} else {
 				touch(database)
@@ -245,16 +202,6 @@ func (e *Engine) databaseName(word string) (name string, ok bool) {
 	return word, false
 }
 
-// LogName returns the container whose deaths a stream of that name has; false for other names.
-func LogName(key string) (container string, ok bool) {
-	name, begins := strings.CutPrefix(key, "__keyevent@")
-	name, ends := strings.CutSuffix(name, "__:expired")
-	if !begins || !ends || !keyspace.ValidName(name) {
-		return "", false
-	}
-	return name, true
-}
-
 // appendKeys appends the arguments that are keys in the terms of Redis.
 func (r *Row) appendKeys(list, args []string) []string {
 	switch {
@@ -277,26 +224,6 @@ func (r *Row) need(i int, args []string) access.Permission {
 		return access.ReadWrite
 	}
 	return access.Read
-}
-
-// needsOf returns what the row needs of its keys: of all, or of each if they differ.
-func needsOf(keys string) (needs []access.Permission) {
-	if keys == "" || keys == NotKeys {
-		return nil
-	}
-	for of := range strings.SplitSeq(keys, ",") {
-		var p access.Permission
-		for word := range strings.FieldsSeq(of) {
-			switch word {
-			case "access":
-				p |= access.Read
-			case "insert", "update", "delete":
-				p |= access.Write
-			}
-		}
-		needs = append(needs, p)
-	}
-	return needs
 }
 
 // User returns the name of the session's user. Safe for concurrent use.

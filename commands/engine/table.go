@@ -120,7 +120,7 @@ func newRows(prefix string, list []Command) (byName rows, sorted []*Row) {
 	byName = make(rows, len(list))
 	for i := range list {
 		r := &Row{Command: &list[i], FullName: prefix + list[i].Name, upper: strings.ToUpper(list[i].Name)}
-		r.Arity, r.needs = cmp.Or(r.Arity, r.CountedArity()), needsOf(r.Access)
+		r.Arity, r.needs = cmp.Or(r.Arity, r.CountedArity()), access.Needs(r.Access)
 		if r.Access != NotKeys && r.Scope == ScopeNone {
 			r.Items = r.Keys
 		}

@@ -3,6 +3,7 @@ package streams
 import (
 	"cmp"
 
+	"mayfly/commands/access"
 	"mayfly/commands/engine"
 	"mayfly/commands/items"
 	"mayfly/keyspace"
@@ -292,7 +293,7 @@ func parseXGroupCreate(in *engine.Input) (engine.Run, error) {
 
 // noLog is the error of MKSTREAM where the server would have to keep a log.
 func noLog(key string) error {
-	name, ok := engine.LogName(key)
+	name, ok := access.LogName(key)
 	if !ok || !keyspace.ValidName(name) {
 		return engine.Errorf(errNoLogKey, engine.Shown(key))
 	}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"mayfly/commands/access"
 	"mayfly/commands/engine"
 	"mayfly/commands/items"
 	"mayfly/expiry"
@@ -64,7 +65,7 @@ func stream(x *engine.Context, key string) (container string, err error) {
 	if held {
 		return "", engine.ErrWrongType
 	}
-	container, _ = engine.LogName(key)
+	container, _ = access.LogName(key)
 	return container, nil
 }
 
@@ -224,7 +225,7 @@ func blockOnStreams(x *engine.Context, o *readOptions, after []streamid.ID, olde
 // lines returns the lines in which a command waits: those of the streams' logs, or of its group at each.
 func (o *readOptions) lines(grouped bool) (lines []engine.LineKey) {
 	for _, key := range o.keys {
-		container, ok := engine.LogName(key)
+		container, ok := access.LogName(key)
 		if !ok {
 			continue
 		}

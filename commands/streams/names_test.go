@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"mayfly/commands/engine"
+	"mayfly/commands/access"
 )
 
 func TestNamesOfStreams(t *testing.T) {
@@ -20,7 +20,7 @@ func TestNamesOfStreams(t *testing.T) {
 		"__keyevent@__:expire":             "",
 		"":                                 "",
 	} {
-		if got, ok := engine.LogName(key); ok != (want != "") || ok && got != want {
+		if got, ok := access.LogName(key); ok != (want != "") || ok && got != want {
 			t.Errorf("%s: %q, %v", key, got, ok)
 		}
 	}
@@ -50,7 +50,7 @@ func FuzzParseStreams(f *testing.F) {
 			if id, err := parseStreamID(arg, 0); err == nil && err1 == nil && id != from {
 				t.Errorf("%q is %v, and %v as a bound", arg, id, from)
 			}
-			if name, ok := engine.LogName(arg); ok && "__keyevent@"+name+"__:expired" != arg {
+			if name, ok := access.LogName(arg); ok && "__keyevent@"+name+"__:expired" != arg {
 				t.Errorf("%q is the log of %q", arg, name)
 			}
 		}
