@@ -184,6 +184,46 @@ func TestEventsOfForbiddenContainers(t *testing.T) {
 	}
 }
 
+// TestCachesOfRestrictedUsers: BCAST names keys that nobody has read, so it needs all rights, also later. A
+// change of rights tells all clients that nothing holds any more.
+func TestCachesOfRestrictedUsers(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	w.expect("OK", "ACL", "SETUSER", "u", "on", "nopass", "allkeys", "allchannels", "+@all", "db=0")
+	w.do(2, "HELLO", "3", "AUTH", "u", "x")
+	if reply := notation(w.do(2, "CLIENT", "TRACKING", "ON", "BCAST")); !strings.Contains(reply, "NOPERM") {
+		t.Error(reply)
+	}
+	if reply := notation(w.do(2, "CLIENT", "TRACKING", "ON")); reply != "OK" {
+		t.Error(reply)
+	}
+	w.do(2, "GET", "k")
+	w.expect("OK", "ACL", "SETUSER", "all", "on", "nopass", "allkeys", "allchannels", "+@all")
+	w.do(3, "HELLO", "3", "AUTH", "all", "x")
+	if reply := notation(w.do(3, "CLIENT", "TRACKING", "ON", "BCAST")); reply != "OK" {
+		t.Error(reply)
+	}
+	told := func(session int) (names []string) {
+		w.expect("OK", "SET", "k", "v")
+		for _, m := range w.received(session) {
+			names = append(names, notation(m))
+		}
+		return names
+	}
+	if names := told(3); len(names) != 1 || !strings.Contains(names[0], `"k"`) {
+		t.Errorf("who may read all is told %q", names)
+	}
+	w.received(2)
+	w.do(2, "GET", "k")
+	w.expect("OK", "ACL", "SETUSER", "all", "resetkeys", "~other")
+	for _, session := range []int{2, 3} {
+		names := told(session)
+		if text := strings.Join(names, " "); !strings.Contains(text, "nil") || session == 3 && strings.Contains(text, `"k"`) {
+			t.Errorf("after the change client %d is told %q", session, names)
+		}
+	}
+}
+
 // TestLostConnections shows whose connections a change of users closes.
 func TestLostConnections(t *testing.T) {
 	t.Parallel()

@@ -235,6 +235,9 @@ func (s *Session) SetUser(name string) {
 	s.SetName(s.Name)
 }
 
+// Unrestricted reports whether the session's user may do everything.
+func (x *Context) Unrestricted() bool { return x.Session.rights.OpenNow() }
+
 // Sees reports whether the session's user may see a container.
 func (x *Context) Sees(container string) bool { return x.Session.rights.Sees(container) }
 

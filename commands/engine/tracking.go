@@ -371,7 +371,7 @@ func (b *Broker) tellPrefixes(t *keyspace.Told, names map[string][]string) {
 	for _, prefix := range slices.Sorted(maps.Keys(names)) {
 		m := invalidation{lsn: t.LSN, names: Bulks(names[prefix]...)}
 		for _, s := range b.trackers.prefixes[prefix] {
-			if !s.Tracking.NoLoop || s.ID != t.By {
+			if s.rights.OpenNow() && (!s.Tracking.NoLoop || s.ID != t.By) {
 				m.to(s)
 			}
 		}

@@ -133,6 +133,7 @@ func parseSetUser(in *engine.Input) (engine.Run, error) {
 		}
 		if was != nil {
 			closeSubscribers(x, was, is)
+			x.Engine.Broker.TellAll() // what a client has read it may not read any more
 		}
 		return engine.OK
 	}, nil
@@ -186,6 +187,7 @@ func runLoad(x *engine.Context) engine.Reply {
 		before, now := was.User(s.User()), is.User(s.User())
 		return now == nil || before != nil && !now.KeepsChannels(before) && hasLost(x, s, now)
 	})
+	x.Engine.Broker.TellAll()
 	return engine.OK
 }
 
