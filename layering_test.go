@@ -22,16 +22,16 @@ import (
 // layers lists the source folders, each with the folders of this module that it may import, tests
 // included. Imports run downwards: a folder imports only folders further down in the table.
 var layers = layerTable{
-	{".", "cluster tools tools/progress tools/chart server server/config commands/engine cluster/forming keyspace keyspace/datadir keyspace/replica vfs expiry/clock"},
+	{".", "cluster tools tools/progress tools/chart server server/config commands/engine cluster/forming keyspace keyspace/datadir keyspace/replica vfs expiry/clock commands/suggest"},
 	{"cluster", "cluster/topology cluster/bus cluster/transport cluster/forming cluster/stores cluster/core cluster/disk cluster/entry keyspace keyspace/journal keyspace/replica keyspace/aof vfs expiry/clock"},
 	{"bench", "tools/progress tools/chart expiry/clock"}, // a module of its own, which speaks only the protocol to servers
-	{"tools", "tools/progress tools/chart commands commands/engine keyspace keyspace/repair keyspace/datadir keyspace/aof json/jsondoc expiry vfs expiry/clock"},
+	{"tools", "tools/progress tools/chart commands keyspace keyspace/repair keyspace/datadir keyspace/aof json/jsondoc expiry vfs expiry/clock commands/suggest"},
 	{"tools/progress", "tools/chart"},
 	{"tools/chart", ""},
 	{"server", "server/forward server/resp server/config server/metrics server/web commands commands/engine keyspace expiry/clock"},
 	{"server/forward", "commands/engine expiry/clock"},
 	{"server/resp", "commands/engine redisfmt"},
-	{"server/config", "commands/engine commands/access cluster/entry keyspace keyspace/undo keyspace/eviction redisfmt expiry/clock"},
+	{"server/config", "commands/engine commands/access cluster/entry keyspace keyspace/undo keyspace/eviction redisfmt expiry/clock commands/suggest"},
 	{"server/metrics", "server/httpgate commands/admin commands/items commands/engine cluster/topology expiry/clock"},
 	{"server/web", "server/httpgate commands/engine expiry/clock"},
 	{"server/httpgate", ""},

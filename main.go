@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"mayfly/commands/engine"
+	"mayfly/commands/suggest"
 	"mayfly/keyspace"
 	"mayfly/keyspace/replica"
 	"mayfly/server"
@@ -77,7 +78,7 @@ func meantCommand(args []string) string {
 	}
 	words := append(tools.Names(), "help", "version")
 	text := fmt.Sprintf("there is no command and no config file %q", args[0])
-	if word := engine.Nearest(strings.ToLower(args[0]), words); word != "" {
+	if word := suggest.Nearest(strings.ToLower(args[0]), words); word != "" {
 		return text + ": did you mean " + word + "?"
 	}
 	return text + ": the commands are " + strings.Join(words, ", ") + "; without one, mayfly starts a server"

@@ -100,7 +100,7 @@ func forecast(c *call) (int, error) {
 	defer server.close()
 	f, err := readForecast(server, name, every, buckets)
 	if err != nil {
-		return exitFailed, suggest(server, name, err)
+		return exitFailed, suggestContainer(server, name, err)
 	}
 	lines := chart.List(f)
 	if c.Terminals.Out {
@@ -198,8 +198,8 @@ func advise(err error) error {
 	return err
 }
 
-// suggest names the containers of a server whose names are like an unknown one.
-func suggest(server *client, name string, err error) error {
+// suggestContainer names the containers of a server whose names are like an unknown one.
+func suggestContainer(server *client, name string, err error) error {
 	var refused redis.Error
 	if !errors.As(err, &refused) || !strings.HasPrefix(string(refused), "ERR unknown container") {
 		return err

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	_ "mayfly/commands" // fills the table of commands
-	"mayfly/commands/engine"
+	"mayfly/commands/suggest"
 	"mayfly/expiry/clock"
 	"mayfly/tools/progress"
 )
@@ -143,7 +143,7 @@ func (c *call) meant(err error) error {
 	var names []string
 	c.flags.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
 	text := "unknown option --" + unknown + ": "
-	if word := engine.Nearest(unknown, names); word != "" {
+	if word := suggest.Nearest(unknown, names); word != "" {
 		text += "did you mean --" + word + "? "
 	}
 	return errors.New(text + "mayfly " + c.tool.name + " --help lists the options")

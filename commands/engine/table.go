@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"mayfly/commands/access"
-	"mayfly/commands/suggest"
 	"mayfly/commands/syntax"
 	"mayfly/redisfmt"
 )
@@ -101,9 +100,6 @@ func Names() (list []string) {
 	}
 	return list
 }
-
-// Nearest is [suggest.Nearest].
-func Nearest(word string, list []string) string { return suggest.Nearest(word, list) }
 
 // inherit fills in the group, the first version and what is touched where rows leave them to the row above.
 func inherit(above Command, list []Command) []Command {

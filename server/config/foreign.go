@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"mayfly/commands/engine"
+	"mayfly/commands/suggest"
 )
 
 // This file recognises what stands in a configuration without being an option of ours: directives of Redis,
@@ -77,7 +77,7 @@ func meantOption(name string) string {
 	for i := range Options {
 		names[i] = Options[i].Name
 	}
-	if word := engine.Nearest(name, names); word != "" {
+	if word := suggest.Nearest(name, names); word != "" {
 		return "did you mean " + word + "? "
 	}
 	return ""
