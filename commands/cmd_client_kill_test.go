@@ -107,7 +107,7 @@ func TestClientFilters(t *testing.T) {
 	for _, c := range []struct{ filter, want string }{
 		{"ID", "ERR syntax error"}, {"ID 1 x", "ERR syntax error"}, {"NAME", "ERR syntax error"}, {"CAPA r", "ERR syntax error"}, {"NOT-CAPA r", "ERR syntax error"},
 		{"NOT-SKIPME yes", "ERR syntax error"}, {"SKIPME maybe", "ERR syntax error"}, {"NOT-IDLE 1", "ERR syntax error"}, {"NOT-MAXAGE 1", "ERR syntax error"},
-		{"NOT-NOT-ID 1", "ERR syntax error"}, {"TYPE x", "ERR Unknown client type 'x'"}, {"USER x", "ERR No such user 'x'"}, {"NOT-USER x", "ERR No such user 'x'"},
+		{"NOT-NOT-ID 1", "ERR syntax error"}, {"TYPE x", "ERR Unknown client type 'x'"}, {"USER x", "ERR No such user 'x'"}, {"USER x junk", "ERR No such user 'x'"}, {"USER default junk", "ERR syntax error"}, {"NOT-USER x", "ERR No such user 'x'"},
 		{"MAXAGE x", "ERR maxage is not an integer or out of range"}, {"MAXAGE 0", "ERR maxage should be greater than 0"},
 		{"IDLE 1.5", "ERR idle is not an integer or out of range"}, {"IDLE -1", "ERR idle should be greater than 0"},
 		{"FLAGS z", "ERR Unknown flags found in the provided filter: z"}, {"FLAGS PzP", "ERR Unknown flags found in the provided filter: PzP"},

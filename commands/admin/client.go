@@ -259,10 +259,19 @@ type clientFilter struct {
 	// databases are the values of DB and NOT-DB, which the Run looks up.
 	databases map[string]string
 	users     []string // the values of USER and NOT-USER, which must exist
+	fault     error    // of the words behind them; Redis looks for the users first
 }
 
-// parse reads the conditions. A repeated one replaces the first, as in Redis. wrongID is the error of an id.
+// parse reads the conditions. wrongID is the error of an id.
 func (f *clientFilter) parse(args []string, wrongID error) error {
+	if f.fault = f.parseAll(args, wrongID); len(f.users) == 0 {
+		return f.fault
+	}
+	return nil
+}
+
+// parseAll reads the conditions. A repeated one replaces the first, as in Redis.
+func (f *clientFilter) parseAll(args []string, wrongID error) error {
 	f.tests, f.databases = map[string]clientTest{}, map[string]string{}
 	for len(args) > 0 {
 		word := strings.ToUpper(args[0])
@@ -415,6 +424,9 @@ func (f *clientFilter) matcher(x *engine.Context) (func(s *engine.Session) bool,
 		if table.User(name) == nil {
 			return nil, engine.Errorf(engine.ErrNoSuchUser, engine.Shown(name))
 		}
+	}
+	if f.fault != nil {
+		return nil, f.fault
 	}
 	self, now := x.Session, x.Now()
 	return func(s *engine.Session) bool {

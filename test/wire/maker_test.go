@@ -49,9 +49,9 @@ var dialogueTemplates = []string{
 // are called with senseless arguments only.
 var incomparable = []string{
 	"command *", "info", "time", "lastsave", "memory *", "latency doctor", "latency histogram", // figures and lists of what exists
-	"client id", "client info", "client list", "client kill", "client help", "acl cat", "config help", "latency help", "memory help", "acl help", "module help", // lists of what mayfly has
+	"client id", "client info", "client list", "client kill", "client help", "acl cat", "acl getuser", "acl list", "acl users", "acl log", "config help", "latency help", "memory help", "acl help", "module help", // lists of what mayfly has
 	"config get", "config set", "config rewrite", "config resetstat", // options differ
-	"randomkey", "object encoding", "object refcount", "object idletime", // chance, and representation
+	"randomkey", "acl genpass", "object encoding", "object refcount", "object idletime", // chance, and representation
 	"bgsave", "bgrewriteaof", "save", "shutdown", "monitor", "client pause", // act on the process
 	"client no-touch", "client setinfo", "delex", "delifeq", "digest", "increx", "msetex", // of Redis 7.2 and newer servers
 	"object help", "slowlog help", "pubsub help", // worded by the table
@@ -243,6 +243,8 @@ func spoiledTooFar(args []string) bool {
 		return len(args) > 5 || len(args) > 4 && arg(2) != "AUTH"
 	case "SELECT":
 		return len(args) == 2 && noNumber != nil
+	case "ACL": // Redis has users without a name
+		return slices.Contains(args, "")
 	case "MEMORY":
 		return arg(1) == "USAGE" && arg(2) != "ABSENT"
 	case "OBJECT":
