@@ -167,7 +167,7 @@ func (e *Engine) recordCall(s *Session, r *Row, args []string, start time.Durati
 	took := s.lastEnd - start
 	e.Stats.countCall(s, r, took, reply.Kind == KindError)
 	if e.Slowlog.Exceeds(took) && r.Flags&SkipSlowlog == 0 {
-		e.Slowlog.record(s, e.Now(), took, redacted(r, args))
+		e.Slowlog.Record(s.Addr, s.Name, e.Now(), took, redacted(r, args))
 	}
 	if e.Latency.Exceeds(took) {
 		event := latency.OfCommand

@@ -28,7 +28,7 @@ type Engine struct {
 	Host    Host
 	Broker  Broker // its OnDeath must be that of the keyspace
 	Log     zerolog.Logger
-	Slowlog Slowlog
+	Slowlog latency.Slowlog
 	Latency latency.Monitor
 
 	// Loading returns how far the load of the data folder is, for INFO before a keyspace is open. It is set

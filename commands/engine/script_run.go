@@ -447,7 +447,7 @@ func (r *scriptRun) execute(row *Row, args []string) (Reply, error) {
 	}
 	e.Stats.countReply(x.Session, &reply)
 	if e.Slowlog.Exceeds(took) && row.Flags&SkipSlowlog == 0 {
-		e.Slowlog.record(x.Session, e.Now(), took, redacted(row, args))
+		e.Slowlog.Record(x.Session.Addr, x.Session.Name, e.Now(), took, redacted(row, args))
 	}
 	if x.Session.script.shown && row.Flags&Admin == 0 {
 		e.Broker.showScriptCommand(x.Session, e.Micros(), redacted(row, args))

@@ -1,2 +1,2 @@
-// Package latency keeps how long things take: distributions of durations, and samples of slow events.
+// Package latency keeps how long things take: distributions of durations, samples of slow events, and the slow commands.
 package latency

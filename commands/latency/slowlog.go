@@ -1,4 +1,4 @@
-package engine
+package latency
 
 import (
 	"container/list"
@@ -7,22 +7,20 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"mayfly/commands/latency"
 )
 
 // Slowlog keeps the newest slow commands. The zero value keeps none. Safe for concurrent use.
 type Slowlog struct {
-	latency.Threshold
+	Threshold
 
 	mu         sync.Mutex // protects what follows
 	maxEntries int
 	nextID     int64
-	entries    list.List // of *slowEntry, the newest first
+	entries    list.List // of *SlowCommand, the newest first
 }
 
-// slowEntry is a slow command with truncated arguments.
-type slowEntry struct {
+// SlowCommand is a slow command with truncated arguments.
+type SlowCommand struct {
 	ID   int64
 	At   int64 // the end of the command, ms
 	Took time.Duration
@@ -49,9 +47,9 @@ func (l *Slowlog) SetLength(n int) {
 	l.trimLocked()
 }
 
-// record adds a command that ended at a time in ms. It copies the arguments.
-func (l *Slowlog) record(s *Session, at int64, took time.Duration, args []string) {
-	entry := &slowEntry{At: at, Took: took, Args: truncateArguments(args), Addr: s.Addr, Name: s.Name}
+// Record adds a command of a client that ended at a time in ms. It copies the arguments.
+func (l *Slowlog) Record(addr, name string, at int64, took time.Duration, args []string) {
+	entry := &SlowCommand{At: at, Took: took, Args: truncateArguments(args), Addr: addr, Name: name}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	entry.ID = l.nextID
@@ -80,12 +78,12 @@ func (l *Slowlog) Reset() {
 }
 
 // Newest returns up to count entries, the newest first; -1 means all.
-func (l *Slowlog) Newest(count int64) []*slowEntry {
+func (l *Slowlog) Newest(count int64) []*SlowCommand {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var found []*slowEntry
+	var found []*SlowCommand
 	for e := l.entries.Front(); e != nil && int64(len(found)) != count; e = e.Next() {
-		found = append(found, e.Value.(*slowEntry))
+		found = append(found, e.Value.(*SlowCommand))
 	}
 	return found
 }
