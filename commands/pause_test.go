@@ -8,7 +8,7 @@ import (
 	"mayfly/keyspace/eviction"
 )
 
-// held tells whether a command of a session would have to wait.
+// held reports whether a command of a session would have to wait.
 func (w *harness) held(session int, args ...string) bool {
 	return w.engine.PausedUntil(w.session(session), args) != nil
 }

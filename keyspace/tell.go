@@ -18,8 +18,8 @@ import (
 //     made in the lock of the read. What alerts those who watch an id takes the note, and its readers are
 //     told. An id is told once, until it is read again.
 //  2. The notes of a container in a partition have a timer for the first death among them. So a death is told
-//     in its millisecond, whoever removes the item, and when: items may stay while they are dead (kept.go). A
-//     follower looks whenever its clock moves.
+//     in its millisecond, no matter when and by what the item is removed: it may stay while it is dead
+//     (kept.go). A follower looks when its clock moves.
 //  3. A change of a whole container takes constant time: its notes are dropped, and their clients are told
 //     that nothing holds any more. As for watches, the state of the container says whether that is so.
 //  4. Some clients want to know all that changes, and have no notes.

@@ -3,7 +3,6 @@ package access
 import (
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -48,12 +47,6 @@ func (t *Table) Lines() []string {
 		lines[i] = u.Line()
 	}
 	return lines
-}
-
-// Digest returns a digest of all users, which is the same on nodes with the same ones.
-func (t *Table) Digest() string {
-	sum := sha256.Sum256([]byte(strings.Join(t.Lines(), "\n")))
-	return hex.EncodeToString(sum[:8])
 }
 
 func newTable(users map[string]*User) *Table {

@@ -227,7 +227,7 @@ func (m *talkMaker) command() []string {
 	return args
 }
 
-// spoiledTooFar tells whether a call has become one that cannot be compared.
+// spoiledTooFar reports whether a call has become one that cannot be compared.
 func spoiledTooFar(args []string) bool {
 	arg := func(i int) string {
 		if i < len(args) {
