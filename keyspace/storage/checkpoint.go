@@ -231,9 +231,13 @@ func (e *Engine) capture(generation uint64) {
 
 // rewriteWasteful writes those stores anew from memory that a compaction would follow next: what is captured
 // need not be appended to them first. One that fails keeps its captured changes. It does so while nobody
-// waits: to append is less work, and a stop must not take as long as all data.
+// waits: to append is less work, and a stop must not take as long as all data. It allows half of the waste that
+// compactions allow: so journals may be as large as the living data, and the folder stays below three times
+// that.
 func (e *Engine) rewriteWasteful() {
 	f, when := &e.checkpoint, *e.compaction.when.Load()
+	pacing := when
+	when.Percentage = (when.Percentage + 1) / 2
 	more := make(map[*store.Store]int64, len(e.items))
 	for i, s := range e.items {
 		more[s] = bytesOf(f.captured[i])
@@ -245,7 +249,7 @@ func (e *Engine) rewriteWasteful() {
 			return
 		}
 		rest = slices.DeleteFunc(rest, func(other *store.Store) bool { return other == s })
-		if e.compact(s, func() error { return e.RewriteStore(s, e.compactionPacer(s, when)) }) == nil {
+		if e.compact(s, func() error { return e.RewriteStore(s, e.compactionPacer(s, pacing)) }) == nil {
 			i := slices.Index(e.items, s)
 			f.captured[i], f.waste[i], more[s] = nil, 0, 0
 		}
