@@ -232,3 +232,49 @@ func (s *server) checkCount(ctx context.Context, ids int) error {
 	}
 	return err
 }
+
+// diskWrites loads all documents, with a default of ttl seconds (-1: none), and writes each three times more on
+// average, drawn by newDraw. The sample has the bytes that the server wrote to disk for each byte of ids and
+// documents, until its background work has settled.
+func diskWrites(ttl int, newDraw func(rng *rand.Rand, n int) func() int) func(k kind) job {
+	return func(k kind) job {
+		return func(ctx context.Context, c *comparison, _ *server) (sample, error) {
+			s, err := k.start(ctx, c.options)
+			if err != nil {
+				return nil, err
+			}
+			defer s.remove()
+			n := c.ids()
+			if err := s.fill(ctx, k, n, ttl); err != nil {
+				return nil, err
+			}
+			draw := newDraw(rand.New(rand.NewPCG(1, uint64(c.round))), n)
+			err = pipelined(ctx, s.addr, 3*n, 0, func(b []byte, _ int) []byte {
+				i := draw()
+				return k.put(b, set, i, body(i, -1), max(ttl, 0))
+			}, nil)
+			if err != nil {
+				return nil, err
+			}
+			// What is left to do is due within a minute. Both sides wait alike.
+			sleep(ctx, c.span(diskSettles))
+			written, err := s.written()
+			return sample{written / float64(4*n*(bodySize+len(id(set, 0))))}, err
+		}
+	}
+}
+
+// diskSettles is how long diskWrites waits for checkpoints and compactions.
+const diskSettles = 10 * time.Second
+
+// anyOf draws all ids alike.
+func anyOf(rng *rand.Rand, n int) func() int { return func() int { return rng.IntN(n) } }
+
+// popular draws few ids often.
+func popular(rng *rand.Rand, n int) func() int { return newZipfIDs(rng, n).next }
+
+// inTurn draws one id after the other.
+func inTurn(_ *rand.Rand, n int) func() int {
+	i := 0
+	return func() int { i++; return i % n }
+}

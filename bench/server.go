@@ -163,6 +163,20 @@ func cpuOf(pid string) (time.Duration, error) {
 	return time.Duration(user+system) * tick, errors.Join(err1, err2)
 }
 
+// written returns the bytes that the server has given to disks since its start.
+func (s *server) written() (float64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", s.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if n, ok := strings.CutPrefix(line, "write_bytes: "); ok {
+			return strconv.ParseFloat(strings.TrimSpace(n), 64)
+		}
+	}
+	return 0, errors.New("the system does not count written bytes")
+}
+
 // rss returns the resident memory of the server in bytes. It fails if the process has ended.
 func (s *server) rss() (float64, error) {
 	fields, err := statOf(strconv.Itoa(s.cmd.Process.Pid))

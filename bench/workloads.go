@@ -107,6 +107,15 @@ func withScript(j job) job {
 // workloads is the table of the comparison.
 var workloads = slices.Concat(comparedWorkloads, jsonWorkloads, bystanderWorkloads, queryWorkloads)
 
+// The jobs of what a server writes to disk.
+var (
+	overwriteAny     = diskWrites(-1, anyOf)
+	overwritePopular = diskWrites(-1, popular)
+	writeDying       = diskWrites(2, inTurn)
+
+	onDisk = []metric{{name: "bytes to disk a byte written", unit: times, better: less}}
+)
+
 // comparedWorkloads send requests for about a second each.
 var comparedWorkloads = []workload{
 	{"DOC.GET, depth 1", documents, benchmark(1, 80_000, docGet), benchmark(1, 80_000, get), rateAndCPU(1.0, 1.2)},
@@ -142,6 +151,10 @@ var comparedWorkloads = []workload{
 
 	{"DOC.PUT, depth 1, appendfsync always", documentsAlways, benchmark(1, 15_000, docPut), benchmark(1, 15_000, put), rate(2)},
 	{"SET, depth 1, appendfsync always", plainKeysAlways, benchmark(1, 15_000, put), benchmark(1, 15_000, put), rate(2)},
+
+	{"disk, any document overwritten", ownServers, overwriteAny(mayflyKind), overwriteAny(redisKind), onDisk},
+	{"disk, popular documents overwritten", ownServers, overwritePopular(mayflyKind), overwritePopular(redisKind), onDisk},
+	{"disk, documents that die after 2 s", ownServers, writeDying(mayflyKind), writeDying(redisKind), onDisk},
 
 	{"all documents die", ownServers, purgeJob(mayflyKind), purgeJob(redisKind), []metric{
 		{name: "last death to all removed", unit: seconds, better: less, target: 1.0},
