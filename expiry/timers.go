@@ -1,6 +1,7 @@
 package expiry
 
 import (
+	"container/heap"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -58,7 +59,7 @@ type timers struct {
 	ring  chan struct{} // wakes the runner; has room for one
 
 	mu     sync.Mutex // protects what follows, and the places of timers; held for moments only
-	heap   []timerSlot
+	slots  timerHeap
 	turn   uint64 // of the last timer that was set
 	wakeAt int64  // ms; the runner sleeps until then; math.MinInt64 while it does not
 }
@@ -83,21 +84,19 @@ func (s *timers) setLocked(t *Timer, at int64) {
 	case at == NeverDue && was == NeverDue:
 		return
 	case at == NeverDue:
-		s.removeLocked(t.place)
+		heap.Remove(&s.slots, t.place)
 	case was == NeverDue:
 		s.turn++
-		t.place = len(s.heap)
-		s.heap = append(s.heap, timerSlot{at, s.turn, t})
-		s.up(t.place)
+		heap.Push(&s.slots, timerSlot{at, s.turn, t})
 	default:
 		s.turn++
-		s.heap[t.place] = timerSlot{at, s.turn, t}
-		s.fix(t.place)
+		s.slots[t.place] = timerSlot{at, s.turn, t}
+		heap.Fix(&s.slots, t.place)
 	}
 	t.at.Store(at)
 	first := NeverDue
-	if len(s.heap) > 0 {
-		first = s.heap[0].at
+	if len(s.slots) > 0 {
+		first = s.slots[0].at
 	}
 	s.first.Store(first)
 	if first < s.wakeAt && s.held.Load() < s.wakeAt {
@@ -128,10 +127,10 @@ func (s *timers) take(now int64) *Timer {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.heap) == 0 || s.heap[0].at > now {
+	if len(s.slots) == 0 || s.slots[0].at > now {
 		return nil
 	}
-	t := s.heap[0].timer
+	t := s.slots[0].timer
 	s.setLocked(t, NeverDue)
 	return t
 }
@@ -169,60 +168,32 @@ func (s *timers) awake() {
 	s.wakeAt = math.MinInt64
 }
 
-// less reports whether the timer at place i comes before that at place j.
-func (s *timers) less(i, j int) bool {
-	a, b := &s.heap[i], &s.heap[j]
-	return a.at < b.at || a.at == b.at && a.turn < b.turn
+// timerHeap implements [heap.Interface]. The lock of its timers is held.
+type timerHeap []timerSlot
+
+func (h timerHeap) Len() int { return len(h) }
+
+func (h timerHeap) Less(i, j int) bool {
+	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].turn < h[j].turn
 }
 
-func (s *timers) swap(i, j int) {
-	s.heap[i], s.heap[j] = s.heap[j], s.heap[i]
-	s.heap[i].timer.place, s.heap[j].timer.place = i, j
+func (h timerHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].timer.place, h[j].timer.place = i, j
 }
 
-// up brings a timer to its place towards the top, and reports whether it has moved.
-func (s *timers) up(i int) (moved bool) {
-	for i > 0 && s.less(i, (i-1)/2) {
-		s.swap(i, (i-1)/2)
-		i, moved = (i-1)/2, true
-	}
-	return moved
+func (h *timerHeap) Push(x any) {
+	slot := x.(timerSlot)
+	slot.timer.place = len(*h)
+	*h = append(*h, slot)
 }
 
-// down brings a timer to its place towards the bottom.
-func (s *timers) down(i int) {
-	for {
-		child := 2*i + 1
-		if child >= len(s.heap) {
-			return
-		}
-		if right := child + 1; right < len(s.heap) && s.less(right, child) {
-			child = right
-		}
-		if !s.less(child, i) {
-			return
-		}
-		s.swap(i, child)
-		i = child
+func (h *timerHeap) Pop() any {
+	last := len(*h) - 1
+	slot := (*h)[last]
+	(*h)[last] = timerSlot{}
+	if *h = (*h)[:last]; cap(*h) > 1024 && last < cap(*h)/4 {
+		*h = append(make([]timerSlot, 0, cap(*h)/2), *h...)
 	}
-}
-
-// fix brings a timer that has changed to its place.
-func (s *timers) fix(i int) {
-	if !s.up(i) {
-		s.down(i)
-	}
-}
-
-// removeLocked removes the timer at a place. s.mu must be held.
-func (s *timers) removeLocked(i int) {
-	last := len(s.heap) - 1
-	s.swap(i, last)
-	s.heap[last] = timerSlot{}
-	if s.heap = s.heap[:last]; i < last {
-		s.fix(i)
-	}
-	if cap(s.heap) > 1024 && last < cap(s.heap)/4 {
-		s.heap = append(make([]timerSlot, 0, cap(s.heap)/2), s.heap...)
-	}
+	return slot
 }

@@ -64,10 +64,10 @@ func TestTimersAreAHeap(t *testing.T) {
 		if len(list) > 0 {
 			first = list[0].timer.At()
 		}
-		if timers.first.Load() != first || len(timers.heap) != len(list) {
-			t.Fatalf("step %d: first %d of %d, want %d of %d", turn, timers.first.Load(), len(timers.heap), first, len(list))
+		if timers.first.Load() != first || len(timers.slots) != len(list) {
+			t.Fatalf("step %d: first %d of %d, want %d of %d", turn, timers.first.Load(), len(timers.slots), first, len(list))
 		}
-		for i, slot := range timers.heap {
+		for i, slot := range timers.slots {
 			if slot.timer.place != i || slot.at != slot.timer.At() {
 				t.Fatalf("step %d: a timer does not know its place", turn)
 			}

@@ -1,6 +1,8 @@
 package deathlog
 
 import (
+	"container/heap"
+
 	"mayfly/expiry"
 	"mayfly/keyspace/deaths"
 	"mayfly/keyspace/memtable"
@@ -14,7 +16,6 @@ type Reader struct {
 	reverse bool
 	expired expiry.Limits // left out
 	cursors []cursor
-	heap    []*cursor // those with entries, the next one first
 }
 
 // cursor is the place in one part.
@@ -42,7 +43,7 @@ const (
 // first. It leaves out those within limits, which have expired.
 func NewReader(partitions int, from, to streamid.ID, expired expiry.Limits, reverse bool) *Reader {
 	from = maxID(from, visible(expired))
-	r := &Reader{reverse: reverse, expired: expired, cursors: make([]cursor, partitions), heap: make([]*cursor, 0, partitions)}
+	r := &Reader{reverse: reverse, expired: expired, cursors: make([]cursor, partitions)}
 	memory := make([]taken, partitions*firstPiece)
 	lower, upper := below(from), above(to)
 	for i := range r.cursors {
@@ -55,19 +56,18 @@ func NewReader(partitions int, from, to streamid.ID, expired expiry.Limits, reve
 // Run visits the entries until visit returns false. It calls within to lock a partition while it takes a
 // piece; that calls take with the part, nil if there is none.
 func (r *Reader) Run(within func(partition int, take func(p *Part)), visit func(e deaths.Entry) (more bool)) {
+	next := order{make([]*cursor, 0, len(r.cursors)), r.reverse}
 	for i := range r.cursors {
 		r.fill(&r.cursors[i], within)
 		if c := &r.cursors[i]; len(c.taken) > 0 {
-			r.heap = append(r.heap, c)
+			next.cursors = append(next.cursors, c)
 		}
 	}
-	for i := len(r.heap)/2 - 1; i >= 0; i-- {
-		r.down(i)
-	}
-	for len(r.heap) > 0 {
-		c := r.heap[0]
-		next := &c.taken[c.at]
-		e, err := deaths.Read(next.id, next.it)
+	heap.Init(&next)
+	for next.Len() > 0 {
+		c := next.cursors[0]
+		first := &c.taken[c.at]
+		e, err := deaths.Read(first.id, first.it)
 		if err == nil && !visit(e) {
 			return
 		}
@@ -75,11 +75,10 @@ func (r *Reader) Run(within func(partition int, take func(p *Part)), visit func(
 			r.fill(c, within)
 		}
 		if len(c.taken) == 0 {
-			last := len(r.heap) - 1
-			r.heap[0] = r.heap[last]
-			r.heap = r.heap[:last]
+			heap.Pop(&next)
+		} else {
+			heap.Fix(&next, 0)
 		}
-		r.down(0)
 	}
 }
 
@@ -133,26 +132,25 @@ func (r *Reader) take(c *cursor, p *Part) {
 	})
 }
 
-// less reports whether the next entry of a cursor comes before that of another.
-func (r *Reader) less(i, j int) bool {
-	a, b := r.heap[i], r.heap[j]
-	return a.taken[a.at].id < b.taken[b.at].id != r.reverse
+// order is the cursors with entries, the next one first. It implements [heap.Interface].
+type order struct {
+	cursors []*cursor
+	reverse bool
 }
 
-// down brings a cursor to its place towards the bottom of the heap.
-func (r *Reader) down(i int) {
-	for {
-		child := 2*i + 1
-		if child >= len(r.heap) {
-			return
-		}
-		if right := child + 1; right < len(r.heap) && r.less(right, child) {
-			child = right
-		}
-		if !r.less(child, i) {
-			return
-		}
-		r.heap[i], r.heap[child] = r.heap[child], r.heap[i]
-		i = child
-	}
+func (o *order) Len() int { return len(o.cursors) }
+
+func (o *order) Less(i, j int) bool {
+	a, b := o.cursors[i], o.cursors[j]
+	return a.taken[a.at].id < b.taken[b.at].id != o.reverse
+}
+
+func (o *order) Swap(i, j int) { o.cursors[i], o.cursors[j] = o.cursors[j], o.cursors[i] }
+func (o *order) Push(c any)    { o.cursors = append(o.cursors, c.(*cursor)) }
+
+func (o *order) Pop() any {
+	last := len(o.cursors) - 1
+	c := o.cursors[last]
+	o.cursors = o.cursors[:last]
+	return c
 }

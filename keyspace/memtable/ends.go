@@ -2,6 +2,7 @@ package memtable
 
 import (
 	"cmp"
+	"container/heap"
 	"math"
 	"slices"
 	"strings"
@@ -52,7 +53,7 @@ func (x *Ends) Add(t *Table, now int64) {
 }
 
 func (x *Ends) addQueue(t *Table, q *expiryQueue, from int64) {
-	x.nodes.push(endNode{t: t, q: q, from: from, at: -1, end: x.endOf(q, t, q.order[0].from)})
+	heap.Push(&x.nodes, endNode{t: t, q: q, from: from, at: -1, end: x.endOf(q, t, q.order[0].from)})
 }
 
 // endOf returns the moment at which items of a queue die, in ms.
@@ -87,9 +88,9 @@ func (x *Ends) Next() (t *Table, e *Entry, end int64) {
 	t, e, end = n.t, n.e, n.end
 	n.at++
 	if n.read(x) {
-		x.nodes.down(0)
+		heap.Fix(&x.nodes, 0)
 	} else {
-		x.nodes.remove(0)
+		heap.Remove(&x.nodes, 0)
 	}
 	return t, e, end
 }
@@ -112,7 +113,7 @@ func (x *Ends) open() {
 			x.looked += looked
 			if !left { // another bucket is at its place
 				if n.bucket == len(q.order) {
-					x.nodes.remove(0)
+					heap.Remove(&x.nodes, 0)
 					return
 				}
 				break
@@ -122,7 +123,7 @@ func (x *Ends) open() {
 			opened := n
 			opened.at = opened.begin(x)
 			if opened.read(x) {
-				x.nodes.push(opened)
+				heap.Push(&x.nodes, opened)
 			}
 			if n.bucket++; n.bucket == len(q.order) {
 				x.remove(&n)
@@ -139,12 +140,12 @@ func (x *Ends) open() {
 	n.end = x.endOf(q, n.t, q.order[n.bucket].from)
 	at := slices.IndexFunc(x.nodes, func(other endNode) bool { return other.q == q && other.at < 0 })
 	x.nodes[at] = n
-	x.nodes.fix(at)
+	heap.Fix(&x.nodes, at)
 }
 
 // remove removes the node of a queue whose buckets are all opened.
 func (x *Ends) remove(n *endNode) {
-	x.nodes.remove(slices.IndexFunc(x.nodes, func(other endNode) bool { return other.q == n.q && other.at < 0 }))
+	heap.Remove(&x.nodes, slices.IndexFunc(x.nodes, func(other endNode) bool { return other.q == n.q && other.at < 0 }))
 }
 
 // begin returns the index of the first item of an ordered bucket that is visited.
@@ -182,10 +183,12 @@ func (n *endNode) read(x *Ends) bool {
 	return false
 }
 
-// endNodes is a heap of nodes, the first end first.
+// endNodes is a heap of nodes, the first end first. It implements [heap.Interface].
 type endNodes []endNode
 
-func (h endNodes) less(i, j int) bool {
+func (h endNodes) Len() int { return len(h) }
+
+func (h endNodes) Less(i, j int) bool {
 	a, b := &h[i], &h[j]
 	switch {
 	case a.end != b.end:
@@ -196,57 +199,16 @@ func (h endNodes) less(i, j int) bool {
 	return a.t.ID(a.e) < b.t.ID(b.e)
 }
 
-// up brings a node to its place towards the top, and reports whether it has moved.
-func (h endNodes) up(i int) (moved bool) {
-	for i > 0 {
-		parent := (i - 1) / 2
-		if !h.less(i, parent) {
-			break
-		}
-		h[i], h[parent] = h[parent], h[i]
-		i, moved = parent, true
-	}
-	return moved
-}
+func (h endNodes) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 
-// down brings a node to its place towards the bottom.
-func (h endNodes) down(i int) {
-	for {
-		child := 2*i + 1
-		if child >= len(h) {
-			return
-		}
-		if right := child + 1; right < len(h) && h.less(right, child) {
-			child = right
-		}
-		if !h.less(child, i) {
-			return
-		}
-		h[i], h[child] = h[child], h[i]
-		i = child
-	}
-}
+func (h *endNodes) Push(x any) { *h = append(*h, x.(endNode)) }
 
-// fix brings a node that has changed to its place.
-func (h endNodes) fix(i int) {
-	if !h.up(i) {
-		h.down(i)
-	}
-}
-
-func (h *endNodes) push(n endNode) {
-	*h = append(*h, n)
-	h.up(len(*h) - 1)
-}
-
-// remove removes a node.
-func (h *endNodes) remove(i int) {
+func (h *endNodes) Pop() any {
 	last := len(*h) - 1
-	(*h)[i] = (*h)[last]
+	n := (*h)[last]
 	(*h)[last] = endNode{}
-	if *h = (*h)[:last]; i < last {
-		h.fix(i)
-	}
+	*h = (*h)[:last]
+	return n
 }
 
 // RemoveDead calls remove for up to n of the items within limits, which must take each out of the table. It

@@ -1,6 +1,7 @@
 package selection
 
 import (
+	"container/heap"
 	"errors"
 	"slices"
 
@@ -254,7 +255,7 @@ func (r *indexReader) readOrdered() (end bool, err error) {
 				m.add(mergeCursor{partition: number, t: t, living: t.NoneWithin(r.limits), cursor: cursor})
 			}
 		}
-		for m.begin(); len(m.heap) > 0; {
+		for heap.Init(&m); m.Len() > 0; {
 			if r.full() {
 				r.pause()
 				return false, nil
@@ -276,7 +277,8 @@ func (r *indexReader) readOrdered() (end bool, err error) {
 	return true, nil
 }
 
-// merge reads cursors over the trees of partitions in the order of their entries.
+// merge reads cursors over the trees of partitions in the order of their entries. It implements
+// [heap.Interface].
 type merge struct {
 	list []mergeCursor
 	heap []int32 // indexes in list, the first in order at the top
@@ -293,15 +295,8 @@ type mergeCursor struct {
 // add adds a cursor that is at its first entry.
 func (m *merge) add(c mergeCursor) {
 	c.cursor.ReadAhead()
-	m.heap = append(m.heap, int32(len(m.list)))
+	m.Push(int32(len(m.list)))
 	m.list = append(m.list, c)
-}
-
-// begin puts the cursors in order.
-func (m *merge) begin() {
-	for i := len(m.heap)/2 - 1; i >= 0; i-- {
-		m.down(i)
-	}
 }
 
 // first returns the cursor of the first entry.
@@ -309,35 +304,28 @@ func (m *merge) first() *mergeCursor { return &m.list[m.heap[0]] }
 
 // next moves behind the first entry.
 func (m *merge) next() {
-	if !m.first().cursor.Next() {
-		last := len(m.heap) - 1
-		m.heap[0] = m.heap[last]
-		m.heap = m.heap[:last]
-	}
-	m.down(0)
-}
-
-// down brings the cursor at a place of the heap to where it belongs.
-func (m *merge) down(i int) {
-	for {
-		child := 2*i + 1
-		if child >= len(m.heap) {
-			return
-		}
-		if right := child + 1; right < len(m.heap) && m.less(right, child) {
-			child = right
-		}
-		if !m.less(child, i) {
-			return
-		}
-		m.heap[i], m.heap[child] = m.heap[child], m.heap[i]
-		i = child
+	if m.first().cursor.Next() {
+		heap.Fix(m, 0)
+	} else {
+		heap.Pop(m)
 	}
 }
 
-func (m *merge) less(i, j int) bool {
+func (m *merge) Len() int { return len(m.heap) }
+
+func (m *merge) Less(i, j int) bool {
 	if m.desc {
 		i, j = j, i
 	}
 	return m.list[m.heap[i]].cursor.Less(&m.list[m.heap[j]].cursor)
+}
+
+func (m *merge) Swap(i, j int) { m.heap[i], m.heap[j] = m.heap[j], m.heap[i] }
+func (m *merge) Push(x any)    { m.heap = append(m.heap, x.(int32)) }
+
+func (m *merge) Pop() any {
+	last := len(m.heap) - 1
+	x := m.heap[last]
+	m.heap = m.heap[:last]
+	return x
 }

@@ -55,7 +55,7 @@ func joinRuns(d *index.Definition, spans []index.Span) []index.Span {
 func (r *indexReader) readRun(m *merge, run *index.Span) (more bool, err error) {
 	r.examineFound()
 	var entries []runEntry
-	for len(m.heap) > 0 {
+	for m.Len() > 0 {
 		first := m.first()
 		k := first.cursor.Key()
 		if !run.Holds(&k) {
