@@ -14,7 +14,7 @@ import (
 func (t *Table[C]) Check(now int64) (err error) {
 	number := t.set.host.Number(t.C)
 	switch {
-	case t.set.host.Tables(t.C)[t.P.Number] != t || !t.Gone() && t.set.Some(nil, *t.Place(), 1)[0] != t:
+	case t.set.host.Tables(t.C)[t.P.Number] != t || !t.Gone() && t.set.Some(nil, t.place, 1)[0] != t:
 		return fmt.Errorf("the table belongs elsewhere")
 	case t.Container() != number:
 		return fmt.Errorf("the table has number %d, the container %d", t.Container(), number)

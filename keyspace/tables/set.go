@@ -6,7 +6,6 @@ import (
 	"mayfly/expiry"
 	"mayfly/keyspace/deathlog"
 	"mayfly/keyspace/index"
-	"mayfly/keyspace/rotation"
 )
 
 // Container is what has tables.
@@ -52,7 +51,7 @@ type Host[C Container] interface {
 // Set is the attached tables of a keyspace. The purge and eviction take some of them at a time, and skip
 // empty containers. Safe for concurrent use after Init.
 type Set[C Container] struct {
-	rotation.List[*Table[C]]
+	rotation[C]
 	host       Host[C]
 	purge      *expiry.Purge
 	partitions int
@@ -72,7 +71,7 @@ func (s *Set[C]) Open(c C, p *Partition[C]) *Table[C] {
 	} else {
 		t.Init(&p.Shard, s.host.Number(c))
 	}
-	s.Add(t)
+	s.add(t)
 	s.host.Tables(c)[p.Number] = t
 	t.OpenPart()
 	if set := s.host.Indexes(c); set != nil {

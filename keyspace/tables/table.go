@@ -51,14 +51,11 @@ func (ts List[C]) Show() {
 	}
 }
 
-// Place implements [rotation.Member].
-func (t *Table[C]) Place() *int { return &t.place }
-
 // Return adds a detached table to its container and partition again.
 func (t *Table[C]) Return() {
 	t.Attach()
 	t.Indexed.Attach()
-	t.set.Add(t)
+	t.set.add(t)
 	t.set.host.Tables(t.C)[t.P.Number] = t
 	t.SetTimer(0)
 }
@@ -68,7 +65,7 @@ func (t *Table[C]) Leave() {
 	t.Detach()
 	t.stopTimer()
 	t.Indexed.Detach()
-	t.set.Remove(t)
+	t.set.remove(t)
 	t.set.host.Left()
 	t.set.host.Tables(t.C)[t.P.Number] = nil
 }
@@ -83,14 +80,14 @@ func (t *Table[C]) Gone() bool {
 func (t *Table[C]) Hide() {
 	t.stopTimer()
 	t.Indexed.Detach()
-	t.set.Remove(t)
+	t.set.remove(t)
 	t.set.host.Left()
 }
 
 // Show ends Hide.
 func (t *Table[C]) Show() {
 	t.Indexed.Attach()
-	t.set.Add(t)
+	t.set.add(t)
 	t.SetTimer(0)
 }
 
