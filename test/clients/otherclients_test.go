@@ -16,6 +16,15 @@ func TestRedisPy(t *testing.T) {
 	runScript(t, exec.Command(harness.Python(t), "test/clients/testdata/redis_py.py"))
 }
 
+// TestRedisPyCache runs redis_py_cache.py with a redis-py that has a cache.
+func TestRedisPyCache(t *testing.T) {
+	harness.Parallel(t)
+	python, modules := harness.CachingRedisPy(t)
+	program := exec.Command(python, "-B", "test/clients/testdata/redis_py_cache.py")
+	program.Env = append(program.Environ(), "PYTHONPATH="+modules)
+	runScript(t, program)
+}
+
 // TestIoredis runs ioredis.js: ioredis is one of the two that programs in Node.js use.
 func TestIoredis(t *testing.T) {
 	harness.Parallel(t)

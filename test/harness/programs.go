@@ -76,7 +76,7 @@ func Python(t *testing.T) string {
 // and the newest.
 var IoredisVersions = []string{"5.11.1", "6.0.0"}
 
-// installing is held while npm installs.
+// installing is held while something is installed for tests.
 var installing sync.Mutex
 
 // InstallInNode returns the path of Node.js and the folder with a version of a library. npm installs it into
@@ -93,9 +93,20 @@ func InstallInNode(t *testing.T, library, version string) (node, modules string)
 // prepare fills the new folder and returns what npm shall do in it.
 func Npm(t *testing.T, name string, prepare func(dir string) (args []string)) (node, dir string) {
 	t.Helper()
+	node, npm := Need(t, "node"), Need(t, "npm")
+	return node, install(t, name, func(dir string) {
+		args := append(prepare(dir), "--prefix", dir, "--no-audit", "--no-fund", "--ignore-scripts")
+		if out, err := exec.Command(npm, args...).CombinedOutput(); err != nil {
+			Absent(t, "npm cannot install %s: %v\n%s", name, err, out)
+		}
+	})
+}
+
+// install returns a folder of this name in the user's cache folder, which fill has filled once.
+func install(t *testing.T, name string, fill func(dir string)) (dir string) {
+	t.Helper()
 	installing.Lock()
 	defer installing.Unlock()
-	node, npm := Need(t, "node"), Need(t, "npm")
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		Absent(t, "a folder to install %s into: %v", name, err)
@@ -103,19 +114,46 @@ func Npm(t *testing.T, name string, prepare func(dir string) (args []string)) (n
 	dir = filepath.Join(cache, "mayfly-tests", name)
 	whole := filepath.Join(dir, "installed")
 	if _, err := os.Stat(whole); err == nil {
-		return node, dir
+		return dir
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	args := append(prepare(dir), "--prefix", dir, "--no-audit", "--no-fund", "--ignore-scripts")
-	if out, err := exec.Command(npm, args...).CombinedOutput(); err != nil {
-		Absent(t, "npm cannot install %s: %v\n%s", name, err, out)
-	}
+	fill(dir)
 	if err := os.WriteFile(whole, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	return node, dir
+	return dir
+}
+
+// The redis-py of Debian 13, which has a cache. That of Debian 12 has none.
+const (
+	cachingRedisPy    = "pool/main/p/python-redis/python3-redis_6.1.0-2_all.deb"
+	cachingRedisPySum = "85b4ab406ee9dc03a0474cf6b9c0b178d0124a9196e2d8ad7fc4c3a988e924e4"
+)
+
+// CachingRedisPy returns the path of Python and the folder with a redis-py that has a cache. The first time, it is
+// fetched from where this machine has its packages from.
+func CachingRedisPy(t *testing.T) (python, modules string) {
+	t.Helper()
+	python = Need(t, "python3")
+	dir := install(t, "redis-py-6.1.0", func(dir string) {
+		out, err := exec.Command("apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", "Codename: bookworm").Output()
+		mirror, _, _ := strings.Cut(string(out), "\n")
+		if err != nil || mirror == "" {
+			Absent(t, "a mirror of Debian for redis-py 6.1: %v", err)
+		}
+		file := filepath.Join(dir, "redis-py.deb")
+		for _, args := range [][]string{
+			{"/usr/lib/apt/apt-helper", "download-file", mirror + cachingRedisPy, file, "SHA256:" + cachingRedisPySum},
+			{"dpkg-deb", "--extract", file, dir},
+		} {
+			if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+				Absent(t, "%q: %v\n%s", args, err, out)
+			}
+		}
+	})
+	return python, filepath.Join(dir, "usr/lib/python3/dist-packages")
 }
 
 // Endless is a script that runs until something ends it.

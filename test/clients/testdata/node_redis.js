@@ -2,7 +2,8 @@
 // and where the library knows it in RESP3.
 
 const assert = require("node:assert/strict");
-const { createClient, ErrorReply, WatchError } = require("redis");
+const { isDeepStrictEqual } = require("node:util");
+const { createClient, createClientPool, ErrorReply, WatchError } = require("redis");
 const { version } = require("redis/package.json");
 
 const major = Number(version.split(".")[0]);
@@ -204,22 +205,60 @@ async function json(redis) {
   assert.equal(await j.del("tea"), 1);
 }
 
-// caching reads through the client's cache: what another client changes, and what dies, is seen.
+// caching reads through caches of clients: what others change, what dies, and what a change of a whole database
+// ends or brings back is seen, also after the connection breaks. What does not change is read once.
 async function caching(other) {
-  const cached = await connect({ database: 4, RESP: 3, clientSideCache: { ttl: 0, maxEntries: 0 } });
-  const eventually = async (want) => {
-    for (const end = Date.now() + 30000; Date.now() < end; await new Promise((r) => setTimeout(r, 5))) {
-      if ((await cached.get("cached")) === want) return;
-    }
-    assert.fail(`the cache does not become ${want}`);
-  };
-  await other.set("cached", "1");
-  await eventually("1");
-  await other.set("cached", "2");
-  await eventually("2");
-  await other.set("cached", "3", { PX: 50 });
-  await eventually(null);
-  await cached.close();
+  const cache = { ttl: 0, maxEntries: 0 };
+  const settings = { ...options, name: "caching", database: 4, RESP: 3, socket: { ...options.socket, reconnectStrategy: 5 }, clientSideCache: cache };
+  const alone = createClient(settings);
+  const pool = createClientPool(settings, { minimum: 2 });
+  for (const cached of [alone, pool]) {
+    cached.on("error", () => {}); // of the connection that is broken below
+    await cached.connect();
+    const eventually = async (read, want) => {
+      for (const end = Date.now() + 30000; ; await new Promise((r) => setTimeout(r, 5))) {
+        const got = await read().catch((error) => error);
+        if (isDeepStrictEqual(got, want)) return;
+        if (Date.now() > end) assert.fail(`the cache has ${JSON.stringify(got)}, not ${JSON.stringify(want)}`);
+      }
+    };
+    const value = (want) => eventually(() => cached.get("cached"), want);
+    await other.set("cached", "1");
+    await value("1");
+    await other.set("cached", "2");
+    await value("2");
+    await other.set("cached", "3", { PX: 50 });
+    await value(null);
+    await other.mSet({ cached: "4", more: "5" });
+    await eventually(() => cached.mGet(["cached", "more"]), ["4", "5"]);
+    await other.set("more", "6");
+    await eventually(() => cached.mGet(["cached", "more"]), ["4", "6"]);
+    await other.json.set("document", "$", { n: 1 });
+    await eventually(() => cached.json.get("document"), { n: 1 });
+    await other.json.numIncrBy("document", "$.n", 1);
+    await eventually(() => cached.json.get("document"), { n: 2 });
+    await value("4");
+    await other.sendCommand(["CONTAINER.SET", "4", "TTL", "1"]);
+    await value(null);
+    await other.sendCommand(["CONTAINER.UNDO", "4"]);
+    await value("4");
+    await other.sendCommand(["SWAPDB", "4", "5"]);
+    await value(null);
+    await other.sendCommand(["SWAPDB", "4", "5"]);
+    await value("4");
+    await other.flushDb();
+    await value(null);
+    await other.set("cached", "7");
+    await value("7");
+    await other.sendCommand(["CLIENT", "KILL", "NAME", "caching"]);
+    await other.set("cached", "8");
+    await value("8");
+    await other.sendCommand(["CONFIG", "RESETSTAT"]);
+    for (let n = 0; n < 10; n++) await value("8");
+    const reads = /cmdstat_get:calls=(\d+)/.exec(await other.info("commandstats"))?.[1] ?? 0;
+    assert.ok(reads <= 1, `${reads} reads of a key that does not change`);
+    await cached.close();
+  }
 }
 
 async function main() {
