@@ -203,6 +203,18 @@ func goProgram(t *testing.T, f framework) *exec.Cmd {
 	return exec.CommandContext(t.Context(), program, "-test.run=^"+f.program+"$")
 }
 
+// TestRueidisModel runs TestRueidisNeverStale of the libraries for Go, with a server whose clock the test moves.
+func TestRueidisModel(t *testing.T) {
+	harness.Parallel(t)
+	program := goProgram(t, framework{program: "TestRueidisNeverStale"})
+	port := harness.Start(t, t.TempDir(), "--ephemeral", "yes", "--clock", "manual", "--undo-window", "60").Port
+	program.Env = append(program.Environ(), "MAYFLY_PORT="+port, fmt.Sprint("MAYFLY_SEED=", drill.Seed(t)),
+		fmt.Sprint("MAYFLY_STEPS=", drill.Pick(1000, 1000, 100_000)))
+	if out, err := program.CombinedOutput(); err != nil || !bytes.HasSuffix(bytes.TrimSpace(out), []byte("PASS")) {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // pythonProgram returns the program that uses a library of Python, which Debian packages.
 func pythonProgram(t *testing.T, f framework) *exec.Cmd {
 	t.Helper()

@@ -148,7 +148,7 @@ func TestRedislock(t *testing.T) {
 	})
 }
 
-// TestRueidislock uses the locks: whoever waits for one is told by the cache that it is released.
+// TestRueidislock uses the locks, which keep what they read in a cache.
 func TestRueidislock(t *testing.T) {
 	locker := must[rueidislock.Locker](t)(rueidislock.NewLocker(rueidislock.LockerOption{
 		ClientOption:   rueidis.ClientOption{InitAddress: []string{address(t)}},
