@@ -305,17 +305,17 @@ func (ks *Keyspace) Noted() (keys, items int64) {
 // SetMostNoted limits the ids that are noted; 0: no limit.
 func (ks *Keyspace) SetMostNoted(n int64) {
 	ks.teller.most.Store(n)
-	ks.MakeRoom(0)
+	ks.TrimNotes()
 }
 
-// MakeRoom removes notes of random ids until there is room for n more, and tells them. It reports whether it
-// has removed any. The calling goroutine must have no transaction open.
-func (ks *Keyspace) MakeRoom(n int) (removed bool) {
+// TrimNotes removes notes of random ids until the limit holds, and tells them. It reports whether it has removed
+// any. The calling goroutine must have no transaction open.
+func (ks *Keyspace) TrimNotes() (removed bool) {
 	most, keys := ks.teller.most.Load(), &ks.teller.counts.Keys
 	if most == 0 {
 		return false
 	}
-	return ks.forgetWhile(func() int64 { return keys.Load() + int64(n) - most })
+	return ks.forgetWhile(func() int64 { return keys.Load() - most })
 }
 
 // FreeNotes removes notes of random ids until limit bytes are used in all, or most by notes, and tells them. It

@@ -395,7 +395,7 @@ func (e *Engine) Run(s *Session, r *Row, args []string, run Run, out *Outcome) e
 	}
 	if s.Tracking.On && s.Service != ServeDetached {
 		if s.tracks(r) || s.Tracking.reads && r.Scope >= ScopeQueue {
-			e.makeRoom(s, len(args))
+			e.trimNotes(s)
 		}
 		s.Receiver.Hold()
 	}

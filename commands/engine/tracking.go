@@ -189,9 +189,10 @@ func (x *Context) track(r *Row, args, ids []string) bool {
 	return true
 }
 
-// makeRoom makes room for the ids of a command. Clients are told before its reply what has gone for that.
-func (e *Engine) makeRoom(s *Session, ids int) {
-	if e.Keyspace().MakeRoom(ids) && !s.OnLoop {
+// trimNotes has ids go that commands before this one have noted beyond the limit, as Redis does. Clients are told
+// before the reply what has gone.
+func (e *Engine) trimNotes(s *Session) {
+	if e.Keyspace().TrimNotes() && !s.OnLoop {
 		e.Broker.Drain()
 	}
 }
@@ -207,7 +208,7 @@ func (e *Engine) trackForwarded(s *Session, r *Row, args []string) {
 	if !s.Tracking.reads || r.Flags&ReadOnly == 0 && r.Scope != ScopeScript || len(ids) == 0 || ks == nil {
 		return
 	}
-	e.makeRoom(s, len(ids))
+	e.trimNotes(s)
 	s.Receiver.Hold()
 	var tx keyspace.Tx
 	ks.BeginKeys(&tx, ids)
