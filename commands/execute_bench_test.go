@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -126,5 +127,37 @@ func BenchmarkRestricted(b *testing.B) {
 				e.Execute(s, args)
 			}
 		})
+	}
+}
+
+// BenchmarkTracked is GET of a client that caches, beside one that does not: of ids that are noted already, and of ids
+// that are not.
+func BenchmarkTracked(b *testing.B) {
+	for _, mode := range []string{"OFF", "ON"} {
+		for _, ids := range []int{1, 100_000, 1 << 30} {
+			b.Run(fmt.Sprintf("%s/ids=%d", mode, ids), func(b *testing.B) {
+				e := newBenchEngine(b)
+				e.Keyspace().SetMostNoted(1_000_000)
+				s := engine.NewSession(1, "", "", 0)
+				s.Receiver = new(inbox)
+				e.Execute(s, []string{"HELLO", "3"})
+				e.Execute(s, []string{"CLIENT", "TRACKING", mode})
+				var list []string
+				for i := range min(ids, 2_000_000) {
+					list = append(list, fmt.Sprintf("key:%012d", i))
+				}
+				args := []string{"GET", ""}
+				for n := 0; n < 100_000 && ids == 100_000; n++ {
+					args[1] = list[n]
+					e.Execute(s, args)
+				}
+				b.ReportAllocs()
+				b.ResetTimer()
+				for n := range b.N {
+					args[1] = list[n%len(list)]
+					e.Execute(s, args)
+				}
+			})
+		}
 	}
 }
