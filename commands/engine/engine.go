@@ -437,7 +437,11 @@ func (e *Engine) Run(s *Session, r *Row, args []string, run Run, out *Outcome) e
 		}
 		e.shareBroadcast(s)
 		if s.Tracking.On && r.Flags&ReadOnly == 0 { // what it has changed is told directly after the reply
-			e.Broker.Drain()
+			if s.OnLoop {
+				e.Broker.deliverCheap(e.Broker.Queue.pushed())
+			} else {
+				e.Broker.Drain()
+			}
 		}
 		clear(s.idBuffer)        // they are views of the read buffer, which may be large
 		if r.Scope == ScopeAll { // a pipeline of them would keep others out

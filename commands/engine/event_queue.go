@@ -29,7 +29,8 @@ type Event struct {
 	id        string
 	lsn       keyspace.LSN // of a death, and of what is told
 
-	told *keyspace.Told // for clients that cache; nil: nothing
+	told     *keyspace.Told // for clients that cache; nil: nothing
+	toldCost int            // of telling it
 }
 
 // eventBatch is the events of one command, which are sealed together. The queue's mutex protects it.
@@ -200,12 +201,17 @@ func (q *eventQueue) stopHelper() bool {
 	return !q.helping
 }
 
+// pushed returns the number of the last event that was pushed.
+func (q *eventQueue) pushed() uint64 {
+	q.Mu.Lock()
+	defer q.Mu.Unlock()
+	return q.Pushed
+}
+
 // Drain delivers the events that were pushed so far, and returns their number.
 func (b *Broker) Drain() uint64 {
 	q := &b.Queue
-	q.Mu.Lock()
-	pushed := q.Pushed
-	q.Mu.Unlock()
+	pushed := q.pushed()
 	for !q.HasDelivered(pushed) {
 		if b.deliverAny() == 0 {
 			q.WaitDelivered(pushed) // another command seals the next one soon
@@ -233,6 +239,15 @@ func (q *eventQueue) Len() int {
 // for messages that take long to match, too, unless others wait for the session.
 func (b *Broker) flush(s *Session, batch *eventBatch, lsn keyspace.LSN) {
 	last := b.Queue.seal(batch, lsn)
+	b.deliverCheap(last)
+	if s.Subscribed.total() > 0 || batch.cost > expensiveCost && !s.OnLoop {
+		b.Queue.WaitDelivered(last)
+	}
+}
+
+// deliverCheap delivers the events up to the one of this number, as far as that is soon done. The helper delivers
+// the rest.
+func (b *Broker) deliverCheap(last uint64) {
 	for budget := mostCost; !b.Queue.HasDelivered(last); {
 		n, spent := b.deliver(budget)
 		if budget -= spent; n == 0 {
@@ -240,9 +255,6 @@ func (b *Broker) flush(s *Session, batch *eventBatch, lsn keyspace.LSN) {
 		}
 	}
 	b.ensureHelper()
-	if s.Subscribed.total() > 0 || batch.cost > expensiveCost && !s.OnLoop {
-		b.Queue.WaitDelivered(last)
-	}
 }
 
 // ensureHelper starts the helper if there are events to deliver and none runs.
@@ -286,8 +298,11 @@ func (b *Broker) deliverBatch(most, budget int) (n, spent int) {
 	return n, spent
 }
 
-// costOf returns the cost of matching an event.
+// costOf returns the cost of matching an event, or of telling it to clients that cache.
 func (b *Broker) costOf(ev *Event) int {
+	if ev.told != nil {
+		return ev.toldCost
+	}
 	if ev.Kind != SubChannel {
 		return 0
 	}

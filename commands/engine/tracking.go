@@ -219,9 +219,17 @@ func (e *Engine) trackForwarded(s *Session, r *Row, args []string) {
 	}
 }
 
+// stepsOfChange is the cost of telling a change, or a reader of it, in steps as of matching a message. From some
+// thousands on the helper tells them: whoever publishes or changes something meanwhile does not.
+const stepsOfChange = 512
+
 // OnTold tells clients that cache. It is the OnTold of a keyspace.
 func (b *Broker) OnTold(t *keyspace.Told) {
-	b.Queue.push(Event{told: t, lsn: t.LSN})
+	cost := len(t.Changes) + len(t.Clients)
+	for i := range t.Changes {
+		cost += len(t.Changes[i].Readers)
+	}
+	b.Queue.push(Event{told: t, lsn: t.LSN, toldCost: cost * stepsOfChange})
 	b.ensureHelper()
 	if b.Queue.Len() > LongQueue {
 		b.deliverAny()

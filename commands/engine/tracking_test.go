@@ -54,3 +54,24 @@ func TestOthersUseTheBrokerWhileManyChangesAreTold(t *testing.T) {
 		t.Error("the broker was locked until the last change was told")
 	}
 }
+
+// TestManyChangesAreToldByTheHelper: whoever delivers what is soon done leaves many changes to the helper.
+func TestManyChangesAreToldByTheHelper(t *testing.T) {
+	t.Parallel()
+	var b Broker
+	b.held.Store(true)
+	few, many := new(keyspace.Told), new(keyspace.Told)
+	few.Changes = make([]keyspace.Change, 10)
+	many.Changes = make([]keyspace.Change, expensiveCost/stepsOfChange+1)
+	for _, told := range []*keyspace.Told{few, many} {
+		for i := range told.Changes {
+			told.Changes[i].Container = new(keyspace.Container)
+		}
+		b.OnTold(told)
+	}
+	if b.deliverCheap(2); !b.Queue.HasDelivered(1) || b.Queue.HasDelivered(2) {
+		t.Errorf("of two events %d are left", b.Queue.Len())
+	}
+	b.HoldHelper(false)
+	b.Queue.WaitDelivered(2)
+}
