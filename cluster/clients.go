@@ -4,9 +4,12 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"net"
+	"net/http"
 	"time"
 
+	"mayfly/cluster/topology"
 	"mayfly/cluster/transport"
 	"mayfly/expiry/clock"
 )
@@ -15,6 +18,7 @@ import (
 type clientOf struct {
 	Addr  string `json:"addr"`  // of the client
 	LAddr string `json:"laddr"` // of the node to which it is connected
+	User  []byte `json:"user"`  // its name, which need not be a text; nil: the node knows no users
 }
 
 // The bounds of that line.
@@ -23,23 +27,30 @@ const (
 	clientLineTime = 5 * time.Second
 )
 
-// DialClient opens a connection to a member, which runs a session at its other end for a client of this node:
-// addr and laddr are the ends of the client's connection.
-func (n *Node) DialClient(ctx context.Context, id uint64, addr, laddr string) (net.Conn, error) {
+// DialClient opens a connection to a member, which runs a session at its other end for a client of this node.
+// The error is [topology.ErrKnowsNoUsers] if the member would not hold a user to its rights who has not all.
+func (n *Node) DialClient(ctx context.Context, id uint64, client topology.Client) (net.Conn, error) {
 	inc := n.running.Load()
 	switch {
 	case inc == nil:
 		return nil, errRestarting
 	case id == inc.identity.ID: // this node has become the leader
 		here, there := net.Pipe()
-		n.options.ServeClient(there, addr, laddr)
+		n.options.ServeClient(there, client.Addr, client.LAddr, client.User)
 		return here, nil
 	}
-	conn, err := inc.transport.Dial(ctx, id, transport.ClientStream)
+	protocol := transport.ClientStream
+	if client.Restricted {
+		protocol = transport.UserStream
+	}
+	conn, err := inc.transport.Dial(ctx, id, protocol)
+	if refused := (*transport.RefusedError)(nil); client.Restricted && errors.As(err, &refused) && refused.Status == http.StatusBadRequest {
+		return nil, topology.ErrKnowsNoUsers
+	}
 	if err != nil {
 		return nil, err
 	}
-	line, err := json.Marshal(clientOf{addr, laddr})
+	line, err := json.Marshal(clientOf{client.Addr, client.LAddr, []byte(client.User)})
 	if err == nil {
 		_, err = conn.Write(append(line, '\n'))
 	}
@@ -68,7 +79,11 @@ func (n *Node) serveClient(_ uint64, conn net.Conn) {
 		_ = conn.Close() // the node that has dialled sees it
 		return
 	}
-	n.options.ServeClient(&readAhead{conn, r}, client.Addr, client.LAddr)
+	user := "default"
+	if client.User != nil {
+		user = string(client.User)
+	}
+	n.options.ServeClient(&readAhead{conn, r}, client.Addr, client.LAddr, user)
 }
 
 // readAhead is a connection of which a part is read already.

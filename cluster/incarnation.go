@@ -226,7 +226,9 @@ func (inc *incarnation) openCore() (err error) {
 		Unreachable: func(peer uint64) { inc.loop.post(func() { inc.loop.core.ReportUnreachable(peer) }) },
 		StoresSent:  inc.storesDone,
 		Removed:     n.removed.has, Expelled: func() { inc.end(errRemoved) }, ReceiveStores: inc.receiveStores, Log: inc.log,
-		Streams: map[string]func(uint64, net.Conn){transport.BusStream: n.bus.Serve, transport.ClientStream: n.serveClient},
+		Streams: map[string]func(uint64, net.Conn){
+			transport.BusStream: n.bus.Serve, transport.ClientStream: n.serveClient, transport.UserStream: n.serveClient,
+		},
 	})
 	if err != nil {
 		return err

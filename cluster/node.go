@@ -64,7 +64,7 @@ type Options struct {
 	EventsWanted func(bool)
 	// ServeClient runs a session for a client of another node until conn ends. It returns at once. See
 	// [Node.DialClient].
-	ServeClient func(conn net.Conn, addr, laddr string)
+	ServeClient func(conn net.Conn, addr, laddr, user string)
 
 	Log zerolog.Logger
 

@@ -31,7 +31,7 @@ type fakeCluster struct {
 	has   int      // nodes for Replicated
 }
 
-func (f *fakeCluster) DialClient(context.Context, uint64, string, string) (net.Conn, error) {
+func (f *fakeCluster) DialClient(context.Context, uint64, topology.Client) (net.Conn, error) {
 	return nil, f.err
 }
 

@@ -305,9 +305,11 @@ func TestACLLog(t *testing.T) {
 		if !strings.Contains(f["client-info"].Str, "addr=127.0.0.1:50002") {
 			t.Errorf("client-info %q", f["client-info"].Str)
 		}
-		got = append(got, fmt.Sprint(f["count"].Int, " ", f["reason"].Str, " ", f["context"].Str, " ", f["object"].Str, " ", f["username"].Str, " ", f["entry-id"].Int))
+		_, command, _ := strings.Cut(f["client-info"].Str, " cmd=")
+		command, _, _ = strings.Cut(command, " ")
+		got = append(got, fmt.Sprint(command, " ", f["count"].Int, " ", f["reason"].Str, " ", f["context"].Str, " ", f["object"].Str, " ", f["username"].Str, " ", f["entry-id"].Int))
 	}
-	want := []string{"1 key lua a u 5", "1 key multi a u 4", "1 database toplevel 2 u 3", "1 command toplevel set u 2", "2 key toplevel a u 1", "1 auth toplevel AUTH u 0"}
+	want := []string{"eval 1 key lua a u 5", "get 1 key multi a u 4", "select 1 database toplevel 2 u 3", "set 1 command toplevel set u 2", "get 2 key toplevel a u 1", "auth 1 auth toplevel AUTH u 0"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
@@ -348,28 +350,63 @@ func TestUsersAreShown(t *testing.T) {
 	}
 }
 
-// TestProxyKeepsRestrictedUsers shows that a follower passes on no command of a user who may not do everything:
-// the leader would run it as the default.
-func TestProxyKeepsRestrictedUsers(t *testing.T) {
+// TestProxyOfUsers shows what a follower passes on for a user who may not do everything: what that user may do,
+// with the user's name.
+func TestProxyOfUsers(t *testing.T) {
 	t.Parallel()
 	w, _ := newClusterHarness(t, follows())
 	w.engine.SetProxy(true)
-	w.expect("OK", "ACL", "SETUSER", "u", "on", "nopass", "~*", "+@all", "db=0")
-	if w.do(1, "GET", "k"); w.last.Forward == nil {
-		t.Fatal("the default's command is not passed on")
+	w.expect("OK", "ACL", "SETUSER", "u", "on", "nopass", "~k*", "+@all", "-@dangerous", "db=0,1")
+	if w.do(1, "GET", "k"); w.last.Forward == nil || w.last.Forward.State.User != "default" || w.last.Forward.State.Restricted {
+		t.Fatalf("the default's command: %+v", w.last.Forward)
 	}
 	w.do(2, "AUTH", "u", "x")
-	for _, line := range []string{"GET k", "EVAL return 0", "MULTI", "SET k v", "EXEC", "WATCH k"} {
-		args := strings.Fields(line)
-		if args[0] == "EVAL" {
-			args = []string{"EVAL", "return redis.call('get', 'k')", "0"}
+	for _, tt := range []struct{ line, reply string }{ // no reply: it is passed on
+		{"GET k", ""}, {"GET other", "NOPERM"}, {"DOC.GET 0 k", ""}, {"DOC.GET theirs k", "NOPERM"}, {"FLUSHALL", "NOPERM"}, {"EVAL return 1 k", ""},
+		{"EVAL return 1 other", "NOPERM"}, {"WATCH other", "NOPERM"}, {"WATCH k", ""}, {"UNWATCH", "OK"},
+		{"MULTI", "OK"}, {"SELECT 1", "QUEUED"}, {"SELECT 2", "NOPERM"}, {"EXEC", "EXECABORT"},
+		{"MULTI", "OK"}, {"SELECT 1", "QUEUED"}, {"SET k v", "QUEUED"}, {"EXEC", ""},
+		{"MULTI", "OK"}, {"SELECT 1", "QUEUED"}, {"SET k v", "QUEUED"}, {"!db=0", "OK"}, {"EXEC", "EXECABORT"}, {"!db=0,1", "OK"}, {"SET k v", ""},
+	} {
+		session, args := 2, strings.Fields(tt.line)
+		if rule, ok := strings.CutPrefix(tt.line, "!"); ok {
+			session, args = 1, []string{"ACL", "SETUSER", "u", rule}
 		}
-		reply := w.do(2, args...)
-		if w.last.Forward != nil {
-			t.Errorf("%s is passed on", line)
+		reply := w.do(session, args...)
+		switch f := w.last.Forward; {
+		case tt.reply == "" && (f == nil || f.State.User != "u" || !f.State.Restricted || !strings.HasPrefix(f.Moved, "MOVED ")):
+			t.Errorf("%s: %s, %+v", tt.line, notation(reply), f)
+		case tt.reply != "" && (f != nil || !strings.HasPrefix(reply.Str, tt.reply)):
+			t.Errorf("%s: %s, %+v, want %s", tt.line, notation(reply), f, tt.reply)
 		}
-		if line != "MULTI" && !strings.Contains(reply.Str, "MOVED") && !strings.Contains(reply.Str, "EXECABORT") {
-			t.Errorf("%s: %s", line, notation(reply))
+	}
+}
+
+// TestLeaderJudgesUsersOfOthers shows what the leader runs for a client of another node: what its own users may
+// do. A user who is unknown or off may do nothing.
+func TestLeaderJudgesUsersOfOthers(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	for i, user := range []string{"default", "u", "nobody", ""} {
+		s := w.session(2 + i)
+		s.Authenticated.Store(true)
+		s.ServeFor(user)
+	}
+	w.expect("OK", "ACL", "SETUSER", "u", "on", ">secret", "~k*", "+@all", "db=0")
+	const unknown = "NOPERM the leader does not know the user"
+	for _, tt := range []struct {
+		session int
+		line    string
+		reply   string
+	}{
+		{2, "SET k v", "OK"}, {3, "GET k", "v"}, {3, "GET other", "NOPERM this user"}, {3, "SELECT 1", "NOPERM No permissions to access database"},
+		{3, "ACL WHOAMI", "u"}, {4, "GET k", unknown}, {4, "SELECT 0", unknown}, {4, "MULTI", unknown}, {5, "GET k", unknown},
+		{1, "ACL SETUSER u off", "OK"}, {3, "GET k", unknown}, {1, "ACL SETUSER u on", "OK"}, {3, "GET k", "v"},
+		{3, "MULTI", "OK"}, {3, "GET k", "QUEUED"}, {1, "ACL DELUSER u", ""}, {3, "EXEC", "EXECABORT Transaction discarded because of: " + unknown},
+		{1, "ACL SETUSER default off", "OK"}, {2, "GET k", unknown}, {1, "ACL SETUSER admin on +@all allkeys", "OK"},
+	} {
+		if reply := w.do(tt.session, strings.Fields(tt.line)...); !strings.HasPrefix(reply.Str, tt.reply) {
+			t.Errorf("%d: %s: %s, want %s", tt.session, tt.line, notation(reply), tt.reply)
 		}
 	}
 }

@@ -93,6 +93,7 @@ func (c *conn) run(serve func() error) {
 
 // close releases what the session and the connection hold.
 func (c *conn) close() {
+	c.session.Disconnected.Store(true)
 	c.server.engine.CloseSession(c.session)
 	_ = c.closeOutbox() // the connection ends in any case
 	if c.proxy != nil {

@@ -61,12 +61,12 @@ func (c *conn) goneAway() error {
 	return nil
 }
 
-// ServeClient runs a session for a client that is connected to another node, until the connection to that
-// node ends. It returns at once.
-func (s *Server) ServeClient(nc net.Conn, addr, laddr string) {
+// ServeClient runs a session for a client of a user that is connected to another node, until the connection to
+// that node ends. It returns at once.
+func (s *Server) ServeClient(nc net.Conn, addr, laddr, user string) {
 	var c *conn
 	if s.started.Load() {
-		c = s.register(nc, origin{remote: addr, local: laddr, places: s.mostClients(), inner: true, known: true, proxied: true})
+		c = s.register(nc, origin{remote: addr, local: laddr, places: s.mostClients(), inner: true, known: true})
 	}
 	if c == nil {
 		s.rejected.Add(1)
@@ -76,6 +76,7 @@ func (s *Server) ServeClient(nc net.Conn, addr, laddr string) {
 		return
 	}
 	s.total.Add(1)
+	c.session.ServeFor(user)
 	go func() {
 		defer s.serving.Done()
 		c.run(c.serveLoop)

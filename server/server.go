@@ -354,7 +354,6 @@ type origin struct {
 	places        int    // for how many connections there is room
 	inner         bool   // another part of the program made it; the caller counts its goroutine as serving
 	known         bool   // it needs no password: its maker has asked for it
-	proxied       bool   // of another node, for its client
 }
 
 // register makes a connection one of at most places. It returns nil if there is no place for it.
@@ -381,7 +380,6 @@ func (s *Server) register(stream net.Conn, o origin) *conn {
 	if c.socket.raw == nil {
 		c.guard.SetReadAhead(resp.SmallBuffer) // a read gives no more than a TLS record
 	}
-	c.session.Proxied = o.proxied
 	c.session.Authenticated.Store(o.known || !s.Users().Table().NeedsLogin())
 	if c.unauthenticated() {
 		s.waiting.addLocked(c)
@@ -480,7 +478,7 @@ func (s *Server) each(f func(*conn)) {
 func (s *Server) Sessions() []*engine.Session {
 	var list []*engine.Session
 	s.each(func(c *conn) {
-		if !c.killed.Load() {
+		if !c.session.Disconnected.Load() {
 			list = append(list, c.session)
 		}
 	})

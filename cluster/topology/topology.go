@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"errors"
 	"strings"
 	"time"
 )
@@ -56,6 +57,17 @@ func (m *Member) Split() (host, port string) {
 	}
 	return strings.TrimSuffix(strings.TrimPrefix(m.Client[:i], "["), "]"), m.Client[i+1:]
 }
+
+// Client is a client of one node whose commands another one runs.
+type Client struct {
+	Addr       string // of the client
+	LAddr      string // of the node to which it is connected
+	User       string // which that node has authenticated
+	Restricted bool   // the user may not do everything there
+}
+
+// ErrKnowsNoUsers is the error for a restricted client of a node that would let it do everything.
+var ErrKnowsNoUsers = errors.New("the node knows no users")
 
 // View is the cluster as one node sees it at one moment. Nothing of it may be changed.
 type View struct {

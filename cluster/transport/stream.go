@@ -24,6 +24,8 @@ const (
 	// ClientStream carries the commands of one client. It neither counts among the connections of nodes nor
 	// has their write timeout.
 	ClientStream = "mayfly-client"
+	// UserStream is a ClientStream that a node refuses which would not give the client the rights of its user.
+	UserStream = "mayfly-user"
 )
 
 var errNoPeer = errors.New("the node is not a member")
@@ -90,7 +92,7 @@ func (t *Transport) serveStream(w http.ResponseWriter, r *http.Request) {
 	protocol := r.Header.Get("Upgrade")
 	serve := t.o.Streams[protocol]
 	switch {
-	case err != nil || r.Method != http.MethodGet || protocol != BusStream && protocol != ClientStream:
+	case err != nil || r.Method != http.MethodGet || protocol != BusStream && protocol != ClientStream && protocol != UserStream:
 		http.Error(w, "not a stream of a node", http.StatusBadRequest)
 		return
 	case r.Header.Get(clusterHeader) != types.ID(t.o.Cluster).String():
@@ -116,7 +118,7 @@ func (t *Transport) serveStream(w http.ResponseWriter, r *http.Request) {
 		conn.Close()
 		return
 	}
-	if protocol == ClientStream {
+	if protocol != BusStream {
 		freeBounds(conn)
 	}
 	serve(p.id, t.endWith(&stream{Conn: conn, reader: buffered.Reader, closed: make(chan struct{})}, p))

@@ -59,6 +59,7 @@ func TestLine(t *testing.T) {
 		{"+SELECT|0 +select|1 -select", "off resetchannels -@all -select"},
 		{"+get +@all -@admin", "off resetchannels +@all -@admin"},
 		{"+get nocommands", "off resetchannels -@all"},
+		{"%R ~a %w~", "off ~ ~a resetchannels -@all"},
 		{"on ~a (+get) reset", "off resetchannels -@all"},
 		{"(+get) (+set ~b) clearselectors", "off resetchannels -@all"},
 		{"( ~a +get )", "off resetchannels -@all (~a resetchannels -@all +get)"},
@@ -77,7 +78,7 @@ func TestRefusedRules(t *testing.T) {
 		rules []string
 		want  error
 	}{
-		{[]string{"foo"}, errSyntax}, {[]string{"%R"}, errSyntax}, {[]string{"%~x"}, errSyntax}, {[]string{"%RR~x"}, errSyntax},
+		{[]string{"foo"}, errSyntax}, {[]string{"%"}, errSyntax}, {[]string{"%RX"}, errSyntax}, {[]string{"%~x"}, errSyntax}, {[]string{"%RR~x"}, errSyntax},
 		{[]string{"%X~x"}, errSyntax}, {[]string{"~a b"}, errSyntax}, {[]string{"&a\x00"}, errSyntax},
 		{[]string{"+"}, errNoCommand}, {[]string{"+nosuch"}, errNoCommand}, {[]string{"-select|0"}, errNoCommand},
 		{[]string{"+@nosuch"}, errNoCommand}, {[]string{"+config|nosuch"}, errNoCommand}, {[]string{"+select|"}, errSyntax},
@@ -346,12 +347,13 @@ func TestRandomRules(t *testing.T) {
 func FuzzRules(f *testing.F) {
 	f.Add("on >a ~a* %R~b* &c* db=a*,b -@all +@read +select|0 (~x +get)")
 	f.Add("+config|get|x #0 %~ db=[^a]")
+	f.Add("~a\u00a0b (~a\u2003b) &\u0085")
 	f.Fuzz(func(t *testing.T, rules string) {
 		u, err := newUser("u", false).changed(small, strings.Split(rules, " "), false)
 		if err != nil {
 			return
 		}
-		again, err := newUser("u", false).changed(small, strings.Fields(u.Line())[2:], false)
+		again, err := newUser("u", false).changed(small, fields(u.Line())[2:], false)
 		if err != nil || again.Line() != u.Line() {
 			t.Fatalf("%q: the line %q makes %v, %v", rules, u.Line(), again, err)
 		}
@@ -437,6 +439,14 @@ func TestLoad(t *testing.T) {
 	if got := us.Table().Lines(); !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}
+	// A name may be empty, and white space that is not ASCII is part of a name or pattern.
+	want = []string{"user  on nopass ~a\u00a0b resetchannels -@all (~c\u2003d resetchannels -@all)", want[1], "user \u00a0 off resetchannels -@all"}
+	if _, err := us.Load("f", strings.Join(want, "\n")); err != nil || !slices.Equal(us.Table().Lines(), want) {
+		t.Errorf("got %q, %v", us.Table().Lines(), err)
+	}
+	if us.Authenticate("", "any") == nil {
+		t.Error("the user with the empty name cannot log in")
+	}
 }
 
 func TestLog(t *testing.T) {
@@ -459,10 +469,14 @@ func TestLog(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	l.SetLength(1)
+	if got := objects(); len(got) != 3 {
+		t.Errorf("got %q", got)
+	}
+	add("c", 60_003)
 	if got := objects(); len(got) != 1 {
 		t.Errorf("got %q", got)
 	}
-	if l.Denied(DeniedKey) != 4 {
+	if l.Denied(DeniedKey) != 5 {
 		t.Error(l.Denied(DeniedKey))
 	}
 	l.Reset()

@@ -62,12 +62,11 @@ func (l *Log) ResetDenied() {
 	}
 }
 
-// SetLength sets how many entries are kept.
+// SetLength sets how many entries are kept from the next one on, as in Redis.
 func (l *Log) SetLength(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.length, l.hasLen = n, true
-	l.trimLocked()
 }
 
 func (l *Log) trimLocked() {

@@ -154,15 +154,16 @@ func (s *Set) apply(c *Catalogue, rule string) error {
 	return errSyntax
 }
 
-// addKeys adds the pattern of a rule ~p, %R~p, %W~p or %RW~p.
+// addKeys adds the pattern of a rule ~p, %R~p, %W~p or %RW~p. As in Redis, %R is %R~.
 func (s *Set) addKeys(rule string) error {
 	if s.allKeys {
 		return errAllKeys
 	}
 	permits, text := ReadWrite, rule[1:]
 	if rule[0] == '%' {
-		letters, pattern, ok := strings.Cut(rule[1:], "~")
+		letters, pattern, _ := strings.Cut(rule[1:], "~")
 		permits, text = 0, pattern
+		ok := letters != ""
 		for _, letter := range []byte(letters) {
 			var p Permission
 			switch letter {
@@ -171,12 +172,10 @@ func (s *Set) addKeys(rule string) error {
 			case 'W', 'w':
 				p = Write
 			}
-			if ok = ok && p != 0 && permits&p == 0; !ok {
-				break
-			}
+			ok = ok && p != 0 && permits&p == 0
 			permits |= p
 		}
-		if !ok || permits == 0 {
+		if !ok {
 			return errSyntax
 		}
 	}
@@ -218,7 +217,14 @@ func checkPattern(pattern string) error {
 }
 
 // hasSpaces reports whether a text has white space or a zero byte, which lines of users cannot hold.
-func hasSpaces(text string) bool { return strings.ContainsAny(text, " \t\n\v\f\r\x00") }
+func hasSpaces(text string) bool { return strings.ContainsAny(text, space+"\x00") }
+
+const space = " \t\n\v\f\r"
+
+// fields splits a text at white space of ASCII: other white space is part of a pattern.
+func fields(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(space, r) })
+}
 
 // lower returns a text with small letters, of ASCII only.
 func lower(text string) string {
@@ -449,7 +455,7 @@ func hashOf(password string) string {
 // addSelector adds a set with the rules between the parentheses.
 func (u *User) addSelector(c *Catalogue, rules string) error {
 	s := newSet()
-	for _, rule := range strings.Fields(rules) {
+	for _, rule := range fields(rules) {
 		if strings.HasSuffix(rule, ")") { // in the line of the user it would end the selector
 			return errSyntax
 		}
@@ -488,8 +494,6 @@ func mergeSelectors(rules []string) (merged []string, err error) {
 // CheckName returns an error if a user cannot have the name.
 func CheckName(name string) error {
 	switch {
-	case name == "":
-		return Error("the name of a user is empty: legal are 1 to 255 bytes")
 	case hasSpaces(name):
 		return Error("Usernames can't contain spaces or null characters")
 	case len(name) > mostName:

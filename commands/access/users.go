@@ -69,6 +69,10 @@ type Users struct {
 	// Unsaved says that a restart would lose changes.
 	Unsaved atomic.Bool
 
+	// Unproven, if not nil, is why there can be no users but a default who may do everything: any process may
+	// claim to be one. It is set before the first change.
+	Unproven error
+
 	table atomic.Pointer[Table]
 	mu    sync.Mutex // one change at a time
 }
@@ -113,9 +117,21 @@ func (us *Users) Set(name string, rules []string) (was, is *User, err error) {
 	}
 	users := maps.Clone(t.users)
 	users[is.Name] = is
-	us.table.Store(newTable(users))
+	if err := us.publish(users); err != nil {
+		return nil, nil, err
+	}
 	us.Unsaved.Store(true)
 	return was, is, nil
+}
+
+// publish makes users those of now.
+func (us *Users) publish(users map[string]*User) error {
+	t := newTable(users)
+	if us.Unproven != nil && (t.Restricted || t.Guarded()) {
+		return us.Unproven
+	}
+	us.table.Store(t)
+	return nil
 }
 
 // Delete removes users and returns the names of those that there were.
@@ -164,7 +180,9 @@ func (us *Users) Load(file, text string) (was *Table, err error) {
 	if users[DefaultName] == nil {
 		users[DefaultName] = us.newDefault()
 	}
-	us.table.Store(newTable(users))
+	if err := us.publish(users); err != nil {
+		return was, err
+	}
 	us.Unsaved.Store(false)
 	return was, nil
 }
@@ -179,9 +197,12 @@ func (us *Users) parse(file, text string) (map[string]*User, string) {
 	number := 0
 	for line := range strings.Lines(text) {
 		number++
-		words := strings.Fields(line)
+		words := fields(line)
 		if len(words) == 0 {
 			continue
+		}
+		if strings.HasPrefix(strings.TrimLeft(line, space), "user  ") {
+			words = slices.Insert(words, 1, "") // the name is empty
 		}
 		u, fault := us.parseLine(file, number, words, users)
 		faults.WriteString(fault)
@@ -250,8 +271,7 @@ func (us *Users) LoadLines(lines [][]string) error {
 	if len(users) > MostUsers {
 		return Error(fmt.Sprintf("%d users: legal are up to %d", len(users), MostUsers))
 	}
-	us.table.Store(newTable(users))
-	return nil
+	return us.publish(users)
 }
 
 // dummy is what the password of an unknown user is compared with.
@@ -285,7 +305,8 @@ type identity struct {
 // Holder is what a session knows of its user. It belongs to the session's goroutine, but for Name. The zero
 // value is that of a session that has not asked for its rights yet.
 type Holder struct {
-	Call Call // reused by the session's calls
+	Call    Call // reused by the session's calls
+	Vouched bool // another node has authenticated the user: here it must be on
 
 	who   atomic.Pointer[identity] // nil: the default, before its first command
 	users *Users
@@ -307,11 +328,8 @@ func (h *Holder) Refresh(us *Users, authenticated bool) (u *User, identified boo
 			h.who.Store(&identity{us, h.Name()})
 		}
 	}
-	identified = authenticated || !h.table.NeedsLogin()
-	h.open = identified && h.user != nil && h.user.Open
-	if h.user == nil {
-		return nil, false
-	}
+	identified = (authenticated || !h.table.NeedsLogin()) && h.user != nil && (!h.Vouched || h.user.on)
+	h.open = identified && h.user.Open
 	return h.user, identified
 }
 

@@ -30,8 +30,8 @@ type Cluster interface {
 	// returns the number of nodes that have it.
 	Replicated(ctx context.Context, n int) int
 	// DialClient opens a connection at whose other end the node with an id runs a session for a client of
-	// this node. addr and laddr are the ends of the client's connection.
-	DialClient(ctx context.Context, id uint64, addr, laddr string) (net.Conn, error)
+	// this node. The error is [topology.ErrKnowsNoUsers] if the client would get more rights there.
+	DialClient(ctx context.Context, id uint64, client topology.Client) (net.Conn, error)
 }
 
 // Loaded reports whether a keyspace is open that commands may use.

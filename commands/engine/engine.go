@@ -268,7 +268,7 @@ func (e *Engine) execute(s *Session, args []string, out *Outcome) {
 			}
 		}
 	}
-	if e.proxy.Load() && r != nil && !s.Proxied && s.rights.Open() { // the leader would not know the user
+	if e.proxy.Load() && r != nil && !s.Proxied {
 		var done bool
 		if err, done = e.forward(s, r, args, err, out); done {
 			return

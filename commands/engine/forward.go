@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"slices"
@@ -17,6 +18,8 @@ import (
 //
 //  1. What any node runs, it runs here. So the session here has the client's name, protocol and selected
 //     container, and the other gets them with the commands. Reads after READONLY run here, too.
+//     Both have the same user: this node judges what it passes on, and the leader judges it again by the
+//     rights that it knows. A leader that knows no users gets no commands of those who may not do everything.
 //  2. MULTI queues here. EXEC passes on the whole transaction if a command of it needs the leader or anything
 //     is watched.
 //  3. WATCH is passed on. If the other session ends before EXEC, EXEC replies null, as if a watched key had
@@ -33,6 +36,7 @@ type Forward struct {
 	Unwatch  bool // the first command is UNWATCH: what was watched before does not count
 	State    SessionState
 	Waited   time.Duration // for a leader
+	Moved    string        // the error if the leader knows no users; may be empty
 	Done     func()        // called after an array as the reply; nil: nothing is to be done
 }
 
@@ -48,12 +52,14 @@ const (
 
 // SessionState is what a session at the leader has in common with the one of the client.
 type SessionState struct {
-	Proto    int    // of RESP
-	Database string // the selected container
-	Name     string // CLIENT SETNAME
-	LibName  string
-	LibVer   string
-	NoTouch  bool // CLIENT NO-TOUCH
+	Proto      int    // of RESP
+	Database   string // the selected container
+	Name       string // CLIENT SETNAME
+	LibName    string
+	LibVer     string
+	NoTouch    bool // CLIENT NO-TOUCH
+	User       string
+	Restricted bool // the user may not do everything
 }
 
 // Errors of commands that are passed on.
@@ -64,6 +70,9 @@ const (
 	// ErrNotRun is the error of a command that no leader has run, or that changes nothing.
 	ErrNotRun = ErrNoMajority
 )
+
+// ErrKnowsNoUsers is the error of [Leaders.Dial] for a leader that would let a restricted client do everything.
+var ErrKnowsNoUsers = topology.ErrKnowsNoUsers
 
 // remoteWatch says what a session watches at the leader.
 type remoteWatch uint8
@@ -80,7 +89,7 @@ func (e *Engine) SetProxy(on bool) { e.proxy.Store(on) }
 // queuesFor reports whether a command that this node refuses for want of the lead is queued all the same:
 // EXEC is passed on.
 func (e *Engine) queuesFor(s *Session, r *Row, refusal error) bool {
-	return e.proxy.Load() && !s.Proxied && s.rights.Open() && s.Multi.Open && r.Flags&Immediate == 0 && isRedirection(refusal) && r.Flags&NoMulti == 0
+	return e.proxy.Load() && !s.Proxied && s.Multi.Open && r.Flags&Immediate == 0 && isRedirection(refusal) && r.Flags&NoMulti == 0
 }
 
 // forward passes a command on that this node refuses for want of the lead, or that is about keys watched at
@@ -120,9 +129,12 @@ func (e *Engine) forward(s *Session, r *Row, args []string, refusal error, out *
 		needs = s.Multi.flags
 	}
 	f := &Forward{State: s.state(), Waited: s.endWaits(), Writes: needs&(Write|MayWrite) != 0}
+	if refusal != nil {
+		f.Moved = refusal.Error()
+	}
 	switch {
 	case exec:
-		if err := s.checkForwarded(); err != nil {
+		if err := cmp.Or(s.checkForwarded(), e.mayForward(s)); err != nil {
 			return err, false
 		}
 		f.Kind = ForwardExec
@@ -216,7 +228,10 @@ func (e *Engine) selectAsLeader(s *Session, name string) {
 
 // state returns what the session at the leader is to have.
 func (s *Session) state() SessionState {
-	return SessionState{Proto: s.Proto, Database: s.Database, Name: s.Name, LibName: s.LibName, LibVer: s.LibVer, NoTouch: s.noTouch}
+	return SessionState{
+		Proto: s.Proto, Database: s.Database, Name: s.Name, LibName: s.LibName, LibVer: s.LibVer, NoTouch: s.noTouch,
+		User: s.User(), Restricted: !s.rights.Open(),
+	}
 }
 
 // Leader returns the raft id of the node to which commands are passed on. If there is none, the id is 0, and
@@ -247,7 +262,7 @@ type Leaders struct {
 // Leaders returns where the commands of a session are passed on to.
 func (e *Engine) Leaders(s *Session) Leaders { return Leaders{e, s} }
 
-// Dial opens a connection at whose other end a node runs a session for the client.
-func (l Leaders) Dial(ctx context.Context, id uint64) (net.Conn, error) {
-	return l.Cluster.DialClient(ctx, id, l.session.Addr, l.session.LAddr)
+// Dial opens a connection at whose other end a node runs a session for the client, with the user of the state.
+func (l Leaders) Dial(ctx context.Context, id uint64, state *SessionState) (net.Conn, error) {
+	return l.Cluster.DialClient(ctx, id, topology.Client{Addr: l.session.Addr, LAddr: l.session.LAddr, User: state.User, Restricted: state.Restricted})
 }

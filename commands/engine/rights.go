@@ -49,7 +49,7 @@ func (e *Engine) mayRun(s *Session, r *Row, args []string) error {
 	case r.Flags&NoAuth != 0:
 		return nil
 	case !identified:
-		return ErrNoAuth
+		return s.notIdentified()
 	case u.Open:
 		return nil
 	}
@@ -65,19 +65,56 @@ func (e *Engine) mayRun(s *Session, r *Row, args []string) error {
 	if queued && r.Name == "select" && len(c.Containers) > 0 && v.Reason == access.Allowed {
 		s.Multi.database = strings.Clone(c.Containers[0])
 	}
+	if v.Reason != access.Allowed {
+		s.noteCommand(r, e.Now())
+	}
 	return e.conclude(s, r, args, v, in)
+}
+
+// errUnknownHere is the error of a session that another node vouches for.
+const errUnknownHere = Error("NOPERM the leader does not know the user, or it is off there: nodes need the same users")
+
+// notIdentified is the error of a session without a user.
+func (s *Session) notIdentified() error {
+	if s.Proxied {
+		return errUnknownHere
+	}
+	return ErrNoAuth
 }
 
 // mayStillRun is mayRun for a command that runs within EXEC or a script.
 func (e *Engine) mayStillRun(s *Session, r *Row, args []string, in access.Context) error {
+	return e.mayStillRunIn(s, r, args, in, s.Database)
+}
+
+// mayForward is mayStillRun for the queued commands that the leader is to run.
+func (e *Engine) mayForward(s *Session) error {
+	if s.rights.Open() {
+		return nil
+	}
+	database := s.Database
+	for i := range s.Multi.Commands {
+		c := s.Multi.Commands[i]
+		if err := e.mayStillRunIn(s, c.row, c.in.Args, access.InMulti, database); err != nil {
+			return err
+		}
+		if c.row.Name == "select" {
+			database, _ = e.databaseName(c.in.Args[1])
+		}
+	}
+	return nil
+}
+
+// mayStillRunIn is mayStillRun with the container that is selected then.
+func (e *Engine) mayStillRunIn(s *Session, r *Row, args []string, in access.Context, database string) error {
 	u, identified := s.rights.Refresh(e.Host.Users(), s.Authenticated.Load())
 	switch {
 	case !identified:
-		return ErrNoAuth
+		return s.notIdentified()
 	case u.Open || r.Flags&NoAuth != 0:
 		return nil
 	}
-	v := u.Judge(e.callOf(s, r, args, s.Database))
+	v := u.Judge(e.callOf(s, r, args, database))
 	err := e.conclude(s, r, args, v, in)
 	if err != nil && in == access.InMulti {
 		err = Error(v.ExecText())
@@ -233,6 +270,12 @@ func (s *Session) User() string { return s.rights.Name() }
 func (s *Session) SetUser(name string) {
 	s.rights.Become(name)
 	s.SetName(s.Name)
+}
+
+// ServeFor makes the session run what another node passes on for a user. See [Session.Proxied].
+func (s *Session) ServeFor(user string) {
+	s.Proxied, s.rights.Vouched = true, true
+	s.SetUser(user)
 }
 
 // Unrestricted reports whether the session's user may do everything.

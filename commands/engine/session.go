@@ -56,8 +56,8 @@ type Serving struct {
 	AbandonInterval time.Duration // see watch
 	ExecTime        time.Duration // see maxExecTime
 
-	// Disconnected is set when others disconnect the client. No listing shows the session any more,
-	// though its goroutine may take a moment to end.
+	// Disconnected is set when others disconnect the client, or before it can see that its connection ends. No
+	// listing shows the session any more, though its goroutine may take a moment to end.
 	Disconnected atomic.Bool
 	ended        atomic.Bool // the connection has gone
 }

@@ -143,7 +143,7 @@ func (s *Settings) CheckCluster() error {
 	case c.ID != "":
 		c.checkPeers(fail)
 		c.checkCredentials(fail)
-		if err := s.checkProof(); err != nil {
+		if err := s.checkProof(false); err != nil {
 			fail("%v", err)
 		}
 		if c.AnnounceAddr == "" && s.Port == 0 && s.TLSPort == 0 {
@@ -185,8 +185,9 @@ func (c *ClusterSettings) checkCredentials(fail func(string, ...any)) {
 }
 
 // checkProof returns an error if clients must prove who they are, but nodes need not: a process on this
-// machine that says that it is a node is served as an authenticated client.
-func (s *Settings) checkProof() error {
+// machine that says that it is a node is served as an authenticated client of any user. users says that there
+// are some with less than all rights, or with passwords.
+func (s *Settings) checkProof(users bool) error {
 	c := &s.Cluster
 	const need = " needs cluster-secret-file, or cluster-cert-file, cluster-key-file and cluster-ca-cert-file: " +
 		"without them any process on this machine passes for a node"
@@ -195,6 +196,8 @@ func (s *Settings) checkProof() error {
 		return nil
 	case s.RequirePass != "":
 		return errors.New("a node of a cluster with requirepass" + need)
+	case users:
+		return errors.New("a node of a cluster with users" + need)
 	case s.Port == 0 && s.TLSPort != 0 && s.TLSAuthClients == "yes":
 		return errors.New("a node of a cluster whose clients must show a certificate" + need)
 	}

@@ -65,6 +65,18 @@ func TestNodesProveWhatClientsProve(t *testing.T) {
 		{node + " --cluster-secret-file s", [][2]string{{"requirepass", "p"}}, false},
 		{"", [][2]string{{"requirepass", "p"}}, false},
 	} {
+		if c := load(t, strings.Fields(tt.args)...); tt.args == node {
+			for _, name := range []string{"u", "default"} {
+				if _, _, err := c.Users().Set(name, []string{"+get", "-set"}); err == nil || !strings.Contains(err.Error(), "cluster-secret-file") || len(lines(c)) != 1 {
+					t.Errorf("a user of whom nodes know nothing: %v, %q", err, lines(c))
+				}
+			}
+			if _, err := Load(append(strings.Fields(node), "--user", "u on nopass")); err == nil || !strings.Contains(err.Error(), "cluster-secret-file") {
+				t.Error(err)
+			}
+		} else if _, _, err := c.Users().Set("u", []string{"+get"}); (err != nil) != strings.HasPrefix(tt.args, node+" --tls") {
+			t.Errorf("%q: %v", tt.args, err)
+		}
 		c := load(t, strings.Fields(tt.args)...)
 		before := *c.Settings()
 		err := c.ConfigSet(tt.set)

@@ -83,7 +83,7 @@ func (c *Config) ConfigSet(pairs [][2]string) error {
 			return setFailed(o.Name, err)
 		}
 	}
-	if err := next.checkProof(); err != nil {
+	if err := next.checkProof(false); err != nil {
 		return setFailed(pairs[0][0], err)
 	}
 	for i, o := range options {

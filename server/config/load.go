@@ -52,6 +52,7 @@ func Load(args []string) (*Config, error) {
 		settings.ACLFile = filepath.Join(settings.Dir, settings.ACLFile) // as in Redis, which works in that folder
 	}
 	c := New(settings)
+	c.users.Unproven = settings.checkProof(true)
 	if err := c.loadUsers(settings); err != nil {
 		return nil, err
 	}

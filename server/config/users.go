@@ -88,6 +88,8 @@ func (c *Config) loadUsers(s *Settings) error {
 	switch {
 	case s.ACLFile != "" && len(s.UserLines) > 0:
 		return errBothUsers
+	case s.ACLFile == "" && len(s.UserLines) == 0:
+		return nil
 	case s.ACLFile == "":
 		return c.users.LoadLines(s.UserLines)
 	}
@@ -192,7 +194,11 @@ func (s *Settings) staleUsers(l *loader, said *Settings) ([]string, error) {
 	lines := []string{}
 	for _, line := range now {
 		if line != first {
-			lines = append(lines, line)
+			words := strings.Split(line, " ")
+			for i := range words {
+				words[i] = quoted(words[i])
+			}
+			lines = append(lines, strings.Join(words, " "))
 		}
 	}
 	return lines, nil

@@ -142,4 +142,13 @@ func TestRewriteUsers(t *testing.T) {
 		t.Fatal(err)
 	}
 	rewrite("# mine\nmaxclients 5\n" + rewriteSignature + "\nrequirepass x\n" + lines(c)[0] + "\n")
+	// Names and patterns may be what a line has to quote.
+	for name, rules := range map[string][]string{"": {`~"a`, `(~'b`, "+get)"}, `a"b\`: {"~\x01#"}} {
+		if _, _, err := c.Users().Set(name, rules); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.ConfigRewrite(); err != nil || !slices.Equal(lines(load(t, path)), lines(c)) {
+		t.Errorf("%v: the file makes %q, want %q", err, lines(load(t, path)), lines(c))
+	}
 }

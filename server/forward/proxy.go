@@ -3,6 +3,7 @@ package forward
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -21,8 +22,9 @@ type Leaders interface {
 	Leader() (id uint64, again <-chan struct{})
 	// LeaderReachable reports whether a node is the leader and has been heard of.
 	LeaderReachable(id uint64) bool
-	// Dial opens a connection at whose other end the node runs a session for a client.
-	Dial(ctx context.Context, id uint64) (net.Conn, error)
+	// Dial opens a connection at whose other end the node runs a session for a client, with the user of the
+	// state. The error is [engine.ErrKnowsNoUsers] if the user would get more rights there.
+	Dial(ctx context.Context, id uint64, state *engine.SessionState) (net.Conn, error)
 }
 
 // Options are those of a [Proxy].
@@ -152,7 +154,13 @@ func (p *Proxy) Flush() error {
 			break
 		}
 		if refusal != "" {
-			p.failAll(rest, refusal)
+			for i := range rest {
+				text := refusal
+				if refusal == knowsNoUsers {
+					text = cmp.Or(rest[i].forward.Moved, engine.ErrNotRun.Error())
+				}
+				p.failAll(rest[i:i+1], text)
+			}
 			break
 		}
 		rest = p.round(rest)
@@ -182,13 +190,16 @@ func (p *Proxy) pause(c <-chan time.Time) {
 	p.gone = errors.Join(p.gone, p.o.Gone())
 }
 
+// knowsNoUsers is a refusal: the client is to ask the leader itself.
+var knowsNoUsers = engine.ErrKnowsNoUsers.Error()
+
 // connect makes sure that there is a stream to the leader, whose session has the state. It returns the error
 // reply if that cannot be. Nothing of the batch was sent then.
 func (p *Proxy) connect() (refusal string) {
 	_, patience := engine.Patience()
 	for p.gone == nil {
 		id, again := p.o.Leaders.Leader()
-		if p.stream != nil && (id != 0 && id != p.stream.leader || p.o.Ended(p.stream.conn)) {
+		if p.stream != nil && (id != 0 && id != p.stream.leader || !p.stream.suits(&p.state) || p.o.Ended(p.stream.conn)) {
 			p.end()
 		}
 		waited := clock.Monotonic() - p.began
@@ -205,13 +216,16 @@ func (p *Proxy) connect() (refusal string) {
 		}
 		if p.stream == nil {
 			ctx, cancel := context.WithTimeout(context.Background(), max(patience-waited, time.Millisecond))
-			conn, err := p.o.Leaders.Dial(ctx, id)
+			conn, err := p.o.Leaders.Dial(ctx, id, &p.state)
 			cancel()
+			if err == engine.ErrKnowsNoUsers {
+				return knowsNoUsers
+			}
 			if err != nil {
 				p.pause(time.After(lookInterval))
 				continue
 			}
-			p.stream = &stream{conn: conn, leader: id, state: engine.SessionState{Proto: 2, Database: "0"}}
+			p.stream = &stream{conn: conn, leader: id, state: engine.SessionState{Proto: 2, Database: "0", User: p.state.User, Restricted: p.state.Restricted}}
 		}
 		if refusal, ok := p.sync(); ok {
 			return refusal
@@ -281,6 +295,7 @@ func (p *Proxy) sync() (refusal string, ok bool) {
 			return text[1:], true
 		}
 	}
+	want.Restricted = s.state.Restricted
 	s.state = want
 	return "", true
 }
@@ -487,6 +502,11 @@ type stream struct {
 
 	proxy   *Proxy        // that reads
 	healthy time.Duration // when the leader was last known to be reachable, as clock.Monotonic says
+}
+
+// suits reports whether the session at the other end is that of the user, and holds the user to its rights.
+func (s *stream) suits(want *engine.SessionState) bool {
+	return s.state.User == want.User && (s.state.Restricted || !want.Restricted)
 }
 
 // begin notes that replies are awaited from now on.
