@@ -48,6 +48,7 @@ func startNode(options *config.Config, srv *server.Server, engine *engine.Engine
 		Answered: engine.AwaitAnswered,
 
 		Messages: engine.ReceiveMessages, EventsWanted: engine.EventsWanted, ServeClient: srv.ServeClient,
+		Users: func() string { return srv.Users().Table().Digest() },
 
 		Log: log,
 	})

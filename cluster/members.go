@@ -337,6 +337,7 @@ func (n *Node) handler() http.Handler {
 	mux.Handle("/", n.former)
 	mux.HandleFunc("POST "+requestPath, n.answer)
 	mux.HandleFunc("POST "+roomPath, n.answerRoom)
+	mux.HandleFunc("POST "+usersPath, n.answerUsers)
 	return mux
 }
 

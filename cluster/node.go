@@ -65,6 +65,8 @@ type Options struct {
 	// ServeClient runs a session for a client of another node until conn ends. It returns at once. See
 	// [Node.DialClient].
 	ServeClient func(conn net.Conn, addr, laddr, user string)
+	// Users returns a digest of the node's users, the same on nodes with the same ones. Nil: it has none.
+	Users func() string
 
 	Log zerolog.Logger
 
@@ -104,6 +106,7 @@ type Node struct {
 	view     atomic.Pointer[topology.View]
 	leader   atomic.Pointer[topology.Member] // the last other node that led: a node that was removed sends clients there
 	learned  atomic.Pointer[learned]         // nil: nothing yet
+	users    sync.Map                        // name → what the member has said last: see compareUsers
 	running  atomic.Pointer[incarnation]     // nil between two incarnations
 	refreshC chan struct{}                   // has room for one: the view is to be made anew
 
@@ -192,6 +195,7 @@ func (n *Node) Start() {
 	n.tasks.Go(n.watch)
 	n.tasks.Go(n.run)
 	n.tasks.Go(n.announceAll)
+	n.tasks.Go(n.compareUsers)
 	n.tasks.Go(n.learn)
 }
 

@@ -98,6 +98,7 @@ func (n *Node) makeView() *topology.View {
 	n.mu.Unlock()
 	if inc := n.running.Load(); inc != nil {
 		inc.describe(v)
+		n.describeUsers(v)
 		return v
 	}
 	if !n.describeLearned(v) {

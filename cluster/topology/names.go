@@ -65,6 +65,17 @@ func (v *View) Replicas() []*Member {
 // Up reports whether a member is this node, or was heard of lately.
 func (m *Member) Up() bool { return m.Self || m.Active }
 
+// OthersUsers returns how many members have other users than this node, as far as it knows.
+func (v *View) OthersUsers() (n int) {
+	self := v.Self()
+	for i := range v.Members {
+		if m := &v.Members[i]; self != nil && m.Users != "" && m.Users != self.Users {
+			n++
+		}
+	}
+	return n
+}
+
 // Offset returns the replication offset of a member as far as this node knows it; 0 if it does not.
 func (v *View) Offset(m *Member) uint64 {
 	if m.Self {

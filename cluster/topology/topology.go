@@ -46,6 +46,7 @@ type Member struct {
 	Lag         int64         // entries behind the leader's last one; known to the leader, and to each node of itself
 	LastContact time.Duration // since the last message of the member to this node; negative: none yet
 	Active      bool          // this node has heard of the member within cluster-node-timeout
+	Users       string        // a digest of the member's users, for nodes only; empty: not known
 }
 
 // Split returns host and port of the address for clients, each as it is written. The port is "0" if there is

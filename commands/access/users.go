@@ -20,7 +20,12 @@ type Table struct {
 	// Restricted says that a user may not do everything.
 	Restricted bool
 	needsLogin bool
+	digest     func() string
 }
+
+// Digest returns a digest of all users, the same on nodes with the same ones. It depends on the hashes of
+// passwords: who knows all else of the users can use it to guess them.
+func (t *Table) Digest() string { return t.digest() }
 
 // User returns the user with a name, nil if there is none.
 func (t *Table) User(name string) *User { return t.users[name] }
@@ -53,6 +58,7 @@ func newTable(users map[string]*User) *Table {
 	t := &Table{users: users}
 	d := t.Default()
 	t.needsLogin = !d.on || !d.noPass
+	t.digest = sync.OnceValue(func() string { return hashOf(strings.Join(t.Lines(), "\n")) })
 	for _, u := range users {
 		t.Restricted = t.Restricted || !u.Open
 	}

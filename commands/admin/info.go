@@ -500,6 +500,7 @@ func clusterFields(v *topology.View) []InfoField {
 		{Name: "cluster_applied_index", Value: v.Applied},
 		{Name: "cluster_lag_entries", Value: lag},
 		{Name: "cluster_log_bytes", Value: v.LogBytes},
+		{Name: "cluster_users_differ", Value: v.OthersUsers()},
 		{Name: "cluster_cause", Value: engine.OneLine.Replace(v.Cause)},
 	}
 	return list

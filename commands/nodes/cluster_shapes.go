@@ -2,10 +2,14 @@ package nodes
 
 import (
 	"cmp"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 
 	"mayfly/cluster/topology"
 	"mayfly/commands/engine"
@@ -203,6 +207,10 @@ func runClusterStatus(_ *engine.Context, v *topology.View) engine.Reply {
 		case !m.Voter:
 			role = "learner"
 		}
+		users := engine.Null
+		if m.Users != "" {
+			users = engine.Bulk(shownUsers(m.Users))
+		}
 		index, lag := engine.Null, engine.Null // of the others only the leader knows them
 		if m.Self || v.Leads() {
 			index, lag = engine.Integer(int64(v.Offset(m))), engine.Integer(m.Lag)
@@ -217,6 +225,7 @@ func runClusterStatus(_ *engine.Context, v *topology.View) engine.Reply {
 			engine.Bulk("index"), index,
 			engine.Bulk("lag"), lag,
 			engine.Bulk("last_contact_ms"), engine.Integer(engine.ContactOf(m)),
+			engine.Bulk("users"), users,
 		))
 	}
 	announced := []engine.Reply{}
@@ -244,9 +253,28 @@ func runClusterStatus(_ *engine.Context, v *topology.View) engine.Reply {
 		engine.Bulk("applied"), engine.Integer(int64(v.Applied)),
 		engine.Bulk("moment"), engine.Integer(v.Moment),
 		engine.Bulk("log_bytes"), engine.Integer(v.LogBytes),
+		engine.Bulk("users"), engine.Bulk(usersWord(v)),
 		engine.Bulk("members"), engine.Array(members...),
 		engine.Bulk("announced"), engine.Array(announced...),
 	)
+}
+
+// usersWord says whether all members have the users of this node.
+func usersWord(v *topology.View) string {
+	if v.OthersUsers() > 0 {
+		return "users differ"
+	}
+	return "same"
+}
+
+// usersKey makes digests of users useless for guessing passwords: they can be compared only with others of the
+// same node.
+var usersKey = sync.OnceValue(rand.Text)
+
+// shownUsers is what CLUSTER STATUS shows of a digest of users.
+func shownUsers(digest string) string {
+	sum := sha256.Sum256([]byte(usersKey() + digest))
+	return hex.EncodeToString(sum[:8])
 }
 
 // runRole is ROLE. Without a cluster there is one master without replicas.

@@ -18,6 +18,7 @@ var (
 	clusterCommit  = describe("cluster_commit_index", "Index of the log that is known to be committed.")
 	clusterApplied = describe("cluster_applied_index", "Index of the log that this node has applied.")
 	clusterLog     = describe("cluster_log_bytes", "Entries of the replicated log in memory.")
+	clusterUsers   = describe("cluster_users_differ", "Members that have other users than this node.")
 	clusterVoters  = describe("cluster_voters", "Members that vote.")
 	clusterLag     = describe("cluster_member_lag_entries", "Entries that a member does not have yet. The leader knows those of all.", "member")
 	clusterDropped = describe("cluster_messages_dropped_total", "Published messages that this node could not send to another one.")
@@ -35,6 +36,7 @@ func collectCluster(out chan<- prometheus.Metric, v *topology.View) {
 		clusterLeader: flag(v.Leads()), clusterQuorum: flag(v.Quorum), clusterServing: flag(v.Role.Open()),
 		clusterTerm: float64(v.Term), clusterCommit: float64(v.Commit), clusterApplied: float64(v.Applied),
 		clusterLog: float64(v.LogBytes), clusterVoters: float64(v.Voters()),
+		clusterUsers: float64(v.OthersUsers()),
 	} {
 		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, n)
 	}

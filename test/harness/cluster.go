@@ -30,6 +30,8 @@ type Cluster struct {
 	NodeTimeout time.Duration        // cluster-node-timeout
 	Network     *clustertest.Network // nil: loopback
 	Args        []string             // for all
+	User        string               // of clients; empty: the default
+	Password    string
 	Nodes       []*Node
 	secret      string // path; only with a network
 }
@@ -231,7 +233,7 @@ func LastLines(text string, n int) string {
 
 // Options are those of a client of a node that sends no command twice.
 func (c *Cluster) Options(addr string) *redis.Options {
-	o := &redis.Options{Addr: addr, MaxRetries: -1, DialerRetries: 1, DialTimeout: time.Second, ReadTimeout: 5 * time.Second,
+	o := &redis.Options{Addr: addr, Username: c.User, Password: c.Password, MaxRetries: -1, DialerRetries: 1, DialTimeout: time.Second, ReadTimeout: 5 * time.Second,
 		WriteTimeout: 5 * time.Second, PoolTimeout: 20 * time.Second}
 	if c.Network != nil {
 		o.Dialer = c.Network.Dial
