@@ -195,7 +195,9 @@ func (n *Node) Start() {
 	n.tasks.Go(n.watch)
 	n.tasks.Go(n.run)
 	n.tasks.Go(n.announceAll)
-	n.tasks.Go(n.compareUsers)
+	if n.options.Users != nil {
+		n.tasks.Go(n.compareUsers)
+	}
 	n.tasks.Go(n.learn)
 }
 

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"mayfly/commands/access"
 	"mayfly/commands/engine"
 	"mayfly/keyspace"
 	"mayfly/server/config"
@@ -73,6 +74,10 @@ func (e *fakeEngine) Prefetch(*engine.Lookahead) {
 }
 
 func (e *fakeEngine) CloseSession(*engine.Session) {}
+
+func (e *fakeEngine) Dryrun(*engine.Session, *access.User, *engine.Row, []string) (v access.Verdict) {
+	return v
+}
 
 func (e *fakeEngine) CommitNow(lsn keyspace.LSN, _ time.Duration) error {
 	if e.brief != nil {

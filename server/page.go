@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"mayfly/commands/access"
+	"mayfly/commands/engine"
 	"mayfly/server/config"
 	"mayfly/server/web"
 )
@@ -52,11 +54,30 @@ func (b pageBackend) Proof(user string) (proof string, ok bool) {
 	return strings.Join(append(slices.Clone(u.Hashes()), strconv.FormatBool(u.NoPass())), " "), true
 }
 
-// SeesAll reports whether a user may see all containers.
-func (b pageBackend) SeesAll(user string) bool {
+// Refusal says why a user may not run a command in a container, as ACL DRYRUN does: "command", "database", "key"
+// or "channel"; empty: the user may. Words that the command lacks count as empty.
+func (b pageBackend) Refusal(user, container string, words []string) string {
 	u := b.Users().Table().User(user)
-	return u != nil && (u.Open || u.SeesAll())
+	if u == nil {
+		return access.DeniedCommand.String()
+	}
+	r, err := engine.Resolve(words)
+	if r != nil && err != nil && len(words) < max(r.Arity, -r.Arity) {
+		words = append(slices.Clone(words), make([]string, max(r.Arity, -r.Arity)-len(words))...)
+		_, err = engine.Resolve(words)
+	}
+	if r == nil || err != nil {
+		return access.DeniedCommand.String()
+	}
+	s := engine.NewSession(0, "", "", b.engine.Now())
+	if container != "" {
+		s.Database = container
+	}
+	return b.engine.Dryrun(s, u, r, words).Reason.String()
 }
+
+// Rights returns a value that is another one after each change of the user.
+func (b pageBackend) Rights(user string) any { return b.Users().Table().User(user) }
 
 // Denies reports whether the protected mode refuses a client at an address.
 func (b pageBackend) Denies(addr net.Addr) bool { return b.denies(addr) }

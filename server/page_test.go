@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"mayfly/commands/access"
 	"mayfly/commands/engine"
 )
 
@@ -275,8 +277,25 @@ func TestPageUsers(t *testing.T) {
 			t.Errorf("%s: %s", words, got)
 		}
 	}
-	if a := c.do("GET", "/live", "", "Cookie", cookie); a.status != http.StatusForbidden {
-		t.Errorf("alice sees the figures of all containers: %d", a.status)
+	must(t, json.Unmarshal([]byte(c.post("/command", `["CONTAINER.CREATE","orders","TTL","-1"]`).body), new(any)))
+	if info, names := c.sample(t, cookie); fmt.Sprint(names) != "[0]" || info["mayfly_version"] != Version || info["keys.count"] != 1.0 {
+		t.Errorf("alice, who may see carts and 0, sees %q, %v", names, info["keys.count"])
+	}
+	may := func(words string) string { return c.post("/may", words, "Cookie", cookie).body }
+	const asked = `[["","DOC.PUT","carts","a","{}"],["","DOC.PUT","orders","a","{}"],["","DOC.PUT","carts"],["0","DEL","a"],["orders","DEL","a"],["0","DEL","b"],["","FLUSHALL"],["","AUTH","x"],["","NOSUCH"]]`
+	if got := may(asked); got != `["","database","key","","database","key","database","page","command"]`+"\n" {
+		t.Errorf("alice may %s", got)
+	}
+	if got := may(`[["GET"]]`); !strings.Contains(got, "must be a list") {
+		t.Error(got)
+	}
+	if got := c.post("/may", asked).body; got != `["","","","","","","","page","command"]`+"\n" {
+		t.Errorf("the default may %s", got)
+	}
+	denied := s.Users().Log.Denied(access.DeniedCommand)
+	set("alice", "-info", "-memory", "-container.due", "~*", "db=carts,orders")
+	if info, names := c.sample(t, cookie); fmt.Sprint(names) != "[orders]" || len(info) != 0 || s.Users().Log.Denied(access.DeniedCommand) != denied {
+		t.Errorf("alice, who may not run INFO, sees %q, %v", names, info)
 	}
 	if got := c.post("/command", `["ACL","WHOAMI"]`).body; !strings.Contains(got, `"default"`) {
 		t.Errorf("without a cookie: %s", got)
@@ -569,6 +588,34 @@ func TestPageLeaves(t *testing.T) {
 			n++
 		}
 	}
+}
+
+// sample returns figures and names of containers of the first sample that a browser gets.
+func (c *pageClient) sample(t *testing.T, cookie string) (info map[string]any, names []string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), "GET", c.base+"/live", nil)
+	must(t, err)
+	r.Header.Set("Cookie", cookie)
+	response, err := http.DefaultClient.Do(r)
+	must(t, err)
+	defer response.Body.Close()
+	lines := bufio.NewScanner(response.Body)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if text, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+			var sample struct {
+				Info       map[string]any
+				Containers []struct{ Name string }
+			}
+			must(t, json.Unmarshal([]byte(text), &sample))
+			for _, container := range sample.Containers {
+				names = append(names, container.Name)
+			}
+			return sample.Info, names
+		}
+	}
+	t.Errorf("no sample: %d", response.StatusCode)
+	return nil, nil
 }
 
 // The page is live: samples come once a second, while the browser may read.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	_ "mayfly/commands" // fills the table of commands
+	"mayfly/commands/access"
 	"mayfly/commands/engine"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
@@ -70,6 +71,7 @@ type executor interface {
 	Deadline(waited time.Duration) time.Duration             // until when to wait for commands that have waited before
 	Leaders(s *engine.Session) forward.Leaders               // for a client whose commands the leader runs
 	CloseSession(s *engine.Session)
+	Dryrun(s *engine.Session, u *access.User, r *engine.Row, args []string) access.Verdict
 	Now() int64
 
 	// For loops, which prefetch what the next commands look up.

@@ -75,6 +75,37 @@ func (s *Server) command(w http.ResponseWriter, r *http.Request) {
 	answer(w, reply, err)
 }
 
+// may answers why the user may not run commands: a list of reasons, each empty if it may. The body is a list of
+// commands, each with the container that is selected before; empty: none.
+func (s *Server) may(w http.ResponseWriter, r *http.Request) {
+	const mostAsked = 1 << 10
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		refuseBody(w, err)
+		return
+	}
+	var asked []json.RawMessage
+	if json.Unmarshal(body, &asked) != nil || len(asked) > mostAsked {
+		http.Error(w, fmt.Sprintf("the body must be a list of at most %d commands", mostAsked), http.StatusBadRequest)
+		return
+	}
+	user, _ := s.user(r)
+	reasons := make([]string, len(asked))
+	for i, text := range asked {
+		words, err := parseWords(text)
+		switch {
+		case err != nil || len(words) < 2:
+			http.Error(w, "each command must be a list of a container and of words", http.StatusBadRequest)
+			return
+		case s.check(words[1:]) != nil:
+			reasons[i] = "page"
+		default:
+			reasons[i] = s.backend.Refusal(user, words[0], words[1:])
+		}
+	}
+	writeJSON(w, reasons)
+}
+
 // run runs a command, after SELECT if a container is named.
 func run(c redis.Conn, container string, words []string) (any, error) {
 	if container != "" {

@@ -34,16 +34,19 @@ const (
 type live struct {
 	server *Server
 	ended  chan struct{}
-	end    func()             // once
-	census map[string]*census // of run, by what the names match
+	end    func()           // once
+	census map[view]*census // of run
 
-	mu      sync.Mutex             // protects what follows
-	viewers map[chan []byte]string // what the names of the containers match that they show
+	mu      sync.Mutex           // protects what follows
+	viewers map[chan []byte]view // what they show
 	running bool
 }
 
+// view is what a viewer shows: containers that a user may see, and whose names match a glob.
+type view struct{ user, match string }
+
 func (l *live) init(s *Server) {
-	l.server, l.ended, l.viewers = s, make(chan struct{}), make(map[chan []byte]string)
+	l.server, l.ended, l.viewers = s, make(chan struct{}), make(map[chan []byte]view)
 	l.end = sync.OnceFunc(func() { close(l.ended) })
 }
 
@@ -59,11 +62,12 @@ type sample struct {
 // census is what takes a look at all containers. Where there are very many, that takes long, and samples
 // share one.
 type census struct {
-	match string         // a glob for the names of containers
-	due   time.Duration  // when the next one is taken, as clock.Monotonic
-	info  map[string]any // as in a sample
-	names []string       // of the containers in samples
-	more  int            // containers besides these
+	view   view
+	rights any            // of the user when it was taken
+	due    time.Duration  // when the next one is taken, as clock.Monotonic
+	info   map[string]any // as in a sample
+	names  []string       // of the containers in samples
+	more   int            // containers besides these
 }
 
 type containerSample struct {
@@ -79,22 +83,12 @@ type containerSample struct {
 	Next      int64  `json:"next"`          // when the next item dies, ms; 0: none does
 }
 
-// mayWatch reports whether the user of a request may see the samples.
-func (l *live) mayWatch(r *http.Request) bool {
-	user, ok := l.server.user(r)
-	return ok && l.server.backend.SeesAll(user)
-}
-
 // serve sends samples as server-sent events until the browser leaves. The query may have a glob for the names
 // of the containers in them.
 func (l *live) serve(w http.ResponseWriter, r *http.Request) {
-	if !l.mayWatch(r) {
-		http.Error(w, "the live figures are those of all containers, which this user may not see", http.StatusForbidden)
-		return
-	}
 	samples := make(chan []byte, 1)
-	match := r.URL.Query().Get("match")
-	if !l.add(samples, cmp.Or(match, "*")) {
+	user, _ := l.server.user(r)
+	if !l.add(samples, view{user, cmp.Or(r.URL.Query().Get("match"), "*")}) {
 		http.Error(w, "too many pages are open, close one", http.StatusServiceUnavailable)
 		return
 	}
@@ -107,7 +101,7 @@ func (l *live) serve(w http.ResponseWriter, r *http.Request) {
 	for {
 		select {
 		case text := <-samples:
-			if !l.mayWatch(r) || l.server.isDenied(r) { // the password has changed, or the session has ended
+			if now, ok := l.server.user(r); !ok || now != user || l.server.isDenied(r) { // the password has changed, or the session has ended
 				return
 			}
 			_ = c.SetWriteDeadline(clock.Deadline(l.server.times.answer)) // of connections that have one
@@ -122,13 +116,13 @@ func (l *live) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (l *live) add(samples chan []byte, match string) bool {
+func (l *live) add(samples chan []byte, v view) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.viewers) >= maxViewers {
 		return false
 	}
-	l.viewers[samples] = match
+	l.viewers[samples] = v
 	if !l.running {
 		l.running = true
 		go l.run()
@@ -147,16 +141,16 @@ func (l *live) run() {
 	ticker := time.NewTicker(sampleInterval)
 	defer ticker.Stop()
 	for {
-		matches := l.matches()
-		if len(matches) == 0 {
+		views := l.views()
+		if len(views) == 0 {
 			return
 		}
 		last := l.census
-		l.census = make(map[string]*census)
-		for match := range matches {
-			all := cmp.Or(last[match], &census{match: match})
-			l.census[match] = all
-			l.send(match, l.take(all, censusShare*time.Duration(len(matches))))
+		l.census = make(map[view]*census)
+		for v := range views {
+			all := cmp.Or(last[v], &census{view: v})
+			l.census[v] = all
+			l.send(v, l.take(all, censusShare*time.Duration(len(views))))
 		}
 		select {
 		case <-ticker.C:
@@ -166,25 +160,30 @@ func (l *live) run() {
 	}
 }
 
-// matches returns what the names match that viewers show. Without viewers the sampling ends.
-func (l *live) matches() map[string]bool {
+// views returns what viewers show. Without viewers the sampling ends.
+func (l *live) views() map[view]bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	matches := make(map[string]bool)
-	for _, match := range l.viewers {
-		matches[match] = true
+	views := make(map[view]bool)
+	for _, v := range l.viewers {
+		views[v] = true
 	}
-	l.running = len(matches) > 0
-	return matches
+	l.running = len(views) > 0
+	return views
 }
 
 // take returns a sample, or an error, as JSON. A census is taken one part of share of the time at most.
 func (l *live) take(all *census, share time.Duration) []byte {
-	c, done, err := l.server.open(context.Background(), sampler, defaultUser, true, maxSample)
+	if rights := l.server.backend.Rights(all.view.user); rights != all.rights {
+		all.rights, all.due = rights, 0
+	}
+	c, done, err := l.server.open(context.Background(), sampler, all.view.user, true, maxSample)
 	if err == nil {
 		defer done()
 		var s *sample
-		if s, err = take(c, all, share); err == nil {
+		// What the user may not run is not in the sample. It would fill ACL LOG.
+		may := func(words ...string) bool { return l.server.backend.Refusal(all.view.user, "", words) == "" }
+		if s, err = take(c, all, share, may); err == nil {
 			text, _ := json.Marshal(s) // it has nothing that JSON has not
 			return text
 		}
@@ -193,53 +192,64 @@ func (l *live) take(all *census, share time.Duration) []byte {
 	return text
 }
 
-// send gives a sample to the viewers of names that match.
-func (l *live) send(match string, text []byte) {
+// send gives a sample to the viewers of a view.
+func (l *live) send(of view, text []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for v, m := range l.viewers {
-		if m != match {
+	for samples, v := range l.viewers {
+		if v != of {
 			continue
 		}
 		select {
-		case v <- text:
+		case samples <- text:
 		default: // it has not taken the last one yet
 		}
 	}
 }
 
-// take asks the server for a sample, and for a census if one is due.
-func take(c redis.Conn, all *census, share time.Duration) (*sample, error) {
+// take asks the server for a sample, and for a census if one is due: for what may allows.
+func take(c redis.Conn, all *census, share time.Duration, may func(words ...string) bool) (*sample, error) {
 	if begin := clock.Monotonic(); begin >= all.due {
-		if err := all.take(c); err != nil {
+		if err := all.take(c, may); err != nil {
 			return nil, err
 		}
 		end := clock.Monotonic()
 		all.due = end + share*(end-begin)
 	}
-	text, err := redis.String(c.Do("INFO", "server", "persistence", "stats", "replication", "commandstats", "cluster"))
-	if err != nil {
-		return nil, err
-	}
 	s := &sample{Info: maps.Clone(all.info), Containers: []containerSample{}, More: all.more}
-	s.parseInfo(text)
-	names := all.names
+	if may("INFO") {
+		text, err := redis.String(c.Do("INFO", "server", "persistence", "stats", "replication", "commandstats", "cluster"))
+		if err != nil {
+			return nil, err
+		}
+		s.parseInfo(text)
+	}
+	var names []string
+	dues := make(map[string]bool) // of which the next death is asked for
+	for _, name := range all.names {
+		if may("CONTAINER.GET", name) {
+			names = append(names, name)
+			dues[name] = may("CONTAINER.DUE", name, "0")
+		}
+	}
 	go func() { // while replies are read: the server reads no further commands before it has written them
 		for _, name := range names {
-			if c.Send("CONTAINER.GET", name) != nil || c.Send("CONTAINER.DUE", name, "0", "COUNT", 1) != nil {
+			if c.Send("CONTAINER.GET", name) != nil || dues[name] && c.Send("CONTAINER.DUE", name, "0", "COUNT", 1) != nil {
 				return // then no reply comes
 			}
 		}
 		_ = c.Flush() // likewise
 	}()
-	for range names {
+	for _, name := range names {
 		got, err := c.Receive()
-		if err != nil {
-			return nil, err
-		}
-		due, err := redis.Values(c.Receive())
 		if err != nil && c.Err() != nil {
 			return nil, err
+		}
+		var due []any
+		if dues[name] {
+			if due, err = redis.Values(c.Receive()); err != nil && c.Err() != nil {
+				return nil, err
+			}
 		}
 		if fields, ok := got.([]any); ok { // it may have been removed since
 			s.Containers = append(s.Containers, describe(fields, due))
@@ -249,16 +259,19 @@ func take(c redis.Conn, all *census, share time.Duration) (*sample, error) {
 }
 
 // take asks the server for a census.
-func (all *census) take(c redis.Conn) error {
-	text, err := redis.String(c.Do("INFO", "expiry"))
-	if err != nil {
-		return err
+func (all *census) take(c redis.Conn, may func(words ...string) bool) (err error) {
+	var text string
+	var memory []any
+	var names []string
+	if may("INFO") {
+		text, err = redis.String(c.Do("INFO", "expiry"))
 	}
-	memory, err := redis.Values(c.Do("MEMORY", "STATS"))
-	if err != nil {
-		return err
+	if err == nil && may("MEMORY", "STATS") {
+		memory, err = redis.Values(c.Do("MEMORY", "STATS"))
 	}
-	names, err := redis.Strings(c.Do("CONTAINER.LIST", "MATCH", all.match))
+	if err == nil && may("CONTAINER.LIST") {
+		names, err = redis.Strings(c.Do("CONTAINER.LIST", "MATCH", all.view.match))
+	}
 	if err != nil {
 		return err
 	}

@@ -64,8 +64,11 @@ type Backend interface {
 	NeedsLogin() bool
 	// Proof returns what changes with the passwords of a user; false if the user may not log in.
 	Proof(user string) (proof string, ok bool)
-	// SeesAll reports whether a user may see all containers.
-	SeesAll(user string) bool
+	// Refusal says why a user may not run a command in a container: "command", "database", "key" or "channel";
+	// empty: the user may. Words that the command lacks count as empty.
+	Refusal(user, container string, words []string) string
+	// Rights returns a value that is another one after each change of the user.
+	Rights(user string) any
 	// Denies reports whether the protected mode refuses a client at an address.
 	Denies(addr net.Addr) bool
 }
@@ -111,7 +114,7 @@ func newServer(ln net.Listener, o Options, b Backend, t times) *Server {
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /", file)
-	for _, action := range []string{"/login", "/logout", "/command"} { // else these would be missing files
+	for _, action := range []string{"/login", "/logout", "/command", "/may"} { // else these would be missing files
 		mux.HandleFunc("GET "+action, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Allow", http.MethodPost)
 			http.Error(w, "the page sends POST here", http.StatusMethodNotAllowed)
@@ -122,6 +125,7 @@ func (s *Server) handler() http.Handler {
 	mux.Handle("POST /login", fromPage(http.HandlerFunc(s.login)))
 	mux.Handle("POST /logout", fromPage(http.HandlerFunc(s.logout)))
 	mux.Handle("POST /command", fromPage(s.known(http.HandlerFunc(s.command))))
+	mux.Handle("POST /may", fromPage(s.known(http.HandlerFunc(s.may))))
 	hosts := httpgate.NewHosts(s.options.Address, s.options.Hosts)
 	return s.withHeaders(httpgate.Handler(hosts, "web-hosts", s.permitted(mux)))
 }

@@ -98,8 +98,14 @@ type fakeBackend struct {
 	opened   func(addr string, known bool) // nil: it does not matter
 }
 
-func (b fakeBackend) NeedsLogin() bool         { return b.password != "" }
-func (b fakeBackend) SeesAll(user string) bool { return user == defaultUser }
+func (b fakeBackend) NeedsLogin() bool  { return b.password != "" }
+func (b fakeBackend) Rights(string) any { return nil }
+func (b fakeBackend) Refusal(_, _ string, words []string) string {
+	if words[0] == "FLUSHALL" {
+		return "command"
+	}
+	return ""
+}
 func (b fakeBackend) Proof(user string) (string, bool) {
 	return b.password, user == defaultUser
 }

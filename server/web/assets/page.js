@@ -38,6 +38,33 @@ async function commandIn(container, ...words) {
 }
 const command = (...words) => commandIn('', ...words);
 
+let asked = []; // what the user may do, not answered yet
+
+// offer shows an element if the user may run the command in the container, '' for none, and if it is wanted. It
+// reports whether. A document that has no id yet is offered whatever ids the user may write.
+function offer(e, wanted, container, ...words) {
+  const ask = {e, words: [container, ...words]};
+  e.hidden = true;
+  e.asks = ask;
+  if (!wanted) return Promise.resolve(false);
+  if (asked.push(ask) === 1) queueMicrotask(answerOffers);
+  return new Promise((done) => { ask.done = done; });
+}
+
+async function answerOffers() {
+  const list = asked;
+  let reasons = [];
+  asked = [];
+  try {
+    reasons = await post('may', list.map((ask) => ask.words));
+  } catch { /* they stay hidden */ }
+  list.forEach(({e, words, done}, i) => {
+    const may = reasons[i] === '' || reasons[i] === 'key' && words[1] === 'DOC.PUT' && words.length === 3;
+    if (e.asks === list[i]) e.hidden = !may;
+    done(may);
+  });
+}
+
 // explained says what to do about an error, where the server's own words do not.
 function explained(error) {
   const [code, , leader] = error.split(' ');
@@ -110,7 +137,7 @@ function connect() {
     next.containers = next.containers.filter((c) => !isBare(c));
     previous = sample;
     sample = next;
-    offset = Number(next.info.server_time_usec) / 1000 - Date.now();
+    offset = Number(next.info.server_time_usec || Date.now() * 1000) / 1000 - Date.now(); // who may not run INFO has no figures of it
     status('live', 'live');
     draw();
     if (first) refresh();
@@ -135,7 +162,7 @@ function rate(of) {
 
 function draw() {
   const {info} = sample;
-  setText($('server'), `${info.mayfly_version}, up ${span(info.uptime_in_seconds)}${info.cluster_enabled ? ', ' + (info.role === 'master' ? 'leader' : 'follower') : ''}${readonly ? ', read-only' : ''}`);
+  if (info.mayfly_version) setText($('server'), `${info.mayfly_version}, up ${span(info.uptime_in_seconds)}${info.cluster_enabled ? ', ' + (info.role === 'master' ? 'leader' : 'follower') : ''}${readonly ? ', read-only' : ''}`);
   setText($('passing'), info.clock === 'manual' ? 'For tests: all data goes with this server, and its time stands still between CLOCK commands.' : info.ephemeral ? 'For tests: all data goes with this server.' : '');
   $('passing').hidden = !info.ephemeral;
   drawTiles(info);
@@ -149,6 +176,7 @@ function draw() {
   $('log').hidden = logs.length === 0;
   followLog();
   drawContainers();
+  if (listed && list.length > 0) offerContainer();
   if (listed && found === null && list.length > 0) find();
 }
 
@@ -157,14 +185,14 @@ function drawTiles(info) {
   const lag = info.oldest_dead_ms, commit = info.commit_last_usec;
   const deaths = rate((s) => s.info.expired_keys);
   tiles([
-    ['living', short(info['keys.count'])],
+    ['living', short(info['keys.count'] ?? sum(sample.containers.map((c) => c.documents + c.keys)))],
     ['writes/s', short(rate((s) => s.writes)), rate((s) => s.writes)],
     ['reads/s', short(rate((s) => s.reads)), rate((s) => s.reads)],
     ['deaths/s', short(deaths), deaths],
     ['next death', Number.isFinite(next) ? roughly((next - serverNow()) / 1000) : 'none'],
     lag === undefined ? ['dead, not purged', `${Number(info.expired_stale_perc || 0).toFixed(1)} %`] : ['purge lags by', lag < 1000 ? `${lag} ms` : roughly(lag / 1000), undefined, lag > 60000],
     commit === undefined ? ['commits/s', short(rate((s) => s.info.journal_commits))] : ['last commit', micros(commit), undefined, commit > 1e6],
-    ['memory', bytes(info['total.allocated'])],
+    ['memory', bytes(info['total.allocated'] ?? sum(sample.containers.map((c) => c.bytes)))],
   ]);
 }
 
@@ -240,7 +268,9 @@ function containerRow(name) {
   const cells = columns.map((label, i) => element('td', {'data-label': label, class: i === 2 || i === 3 || i === 5 ? 'n' : ''}));
   cells[0].title = name;
   cells[0].append(element('button', {type: 'button', class: 'link', 'aria-label': `Documents of ${name}`, onclick: () => openContainer(name)}, name));
-  if (!readonly) cells[7].append(element('button', {type: 'button', 'aria-label': `Change the default of ${name}`, onclick: () => openChange(name)}, 'Change'));
+  const change = element('button', {type: 'button', 'aria-label': `Change the default of ${name}`, onclick: () => openChange(name)}, 'Change');
+  offer(change, !readonly, '', 'CONTAINER.SET', name, 'TTL', '-1');
+  cells[7].append(change);
   return element('tr', {}, ...cells);
 }
 
@@ -344,7 +374,15 @@ let shown = null; // {container, id, plain}
 const attempt = (f, say) => f().catch((e) => { say.textContent = e.message; });
 
 $('documents-form').addEventListener('submit', (event) => { event.preventDefault(); find(); });
+// offerContainer shows what makes something new in the chosen container.
+function offerContainer() {
+  const name = $('documents-container').value, wanted = !readonly && name !== '';
+  offer($('documents-new'), wanted, '', 'DOC.PUT', name);
+  offer($('indexes-form'), wanted, '', 'INDEX.CREATE', name, '/a');
+}
+
 $('documents-container').addEventListener('change', () => {
+  offerContainer();
   $('documents-find').value = '';
   shows(false);
   find();
@@ -479,8 +517,11 @@ async function show(container, id) {
   shown = {container, id, plain};
   const dies = why.expiresat > 0 && why.state === 'alive' ? `Dies in ${span((why.expiresat - serverNow()) / 1000)}. ` : '';
   open(nameOf(id), dies + why.why.replace(/^(dies|never dies)/, 'It $1'), text === null ? 'There is no such item.' : typeof text !== 'string' ? `${nameOf(text)}\n(no UTF-8)` : plain ? text : pretty(text), text !== null);
-  $('document-touch').hidden = plain;
-  $('document-edit').hidden = plain || typeof text !== 'string';
+  offer($('document-touch'), !plain, '', 'DOC.TOUCH', container, id);
+  offer($('document-edit'), !plain && typeof text === 'string', '', 'DOC.PUT', container, id, '{}');
+  if (plain) offer($('document-ttl-form'), true, container, 'EXPIRE', id, '1');
+  else offer($('document-ttl-form'), true, '', 'DOC.SETTTL', container, id, '1');
+  offer($('document-delete'), true, container, 'DEL', id);
 }
 
 // change changes the open item. It reports whether it has.
@@ -586,11 +627,10 @@ async function refreshIndexes() {
 function indexRow(name, index) {
   const cells = indexColumns.map((label, i) => element('td', {'data-label': label, class: i > 1 && i < 5 ? 'n' : ''}));
   cells[0].append(saysIndex(index));
-  if (!readonly) {
-    const drop = element('button', {type: 'button', class: 'danger', 'aria-label': `Drop the index ${saysIndex(index)}`}, 'Drop');
-    sure(drop, 'Drop it?', () => changeIndexes('Dropped.', 'INDEX.DROP', name, ...wordsOf(index)));
-    cells[5].append(drop);
-  }
+  const drop = element('button', {type: 'button', class: 'danger', 'aria-label': `Drop the index ${saysIndex(index)}`}, 'Drop');
+  offer(drop, !readonly, '', 'INDEX.DROP', name, ...wordsOf(index));
+  sure(drop, 'Drop it?', () => changeIndexes('Dropped.', 'INDEX.DROP', name, ...wordsOf(index)));
+  cells[5].append(drop);
   return element('tr', {}, ...cells);
 }
 
@@ -741,9 +781,9 @@ $('change-form').addEventListener('submit', async (event) => {
 // offerUndo shows the button that takes the last change back, while that is possible. It returns the last change.
 async function offerUndo(name, changed = false) {
   const newest = fields((await command('CONTAINER.HISTORY', name, 'COUNT', 1))[0]);
-  $('change-undo').hidden = !(newest.undo > 0);
+  const offered = await offer($('change-undo'), newest.undo > 0, '', 'CONTAINER.UNDO', name);
   setText($('change-undo'), newest.undo > 0 ? `Undo (${newest.what}, for ${span((newest.undo - serverNow()) / 1000)} more)` : 'Undo');
-  if (changed && !$('change-undo').hidden) $('change-undo').focus();
+  if (changed && offered) $('change-undo').focus();
   return newest;
 }
 $('change-undo').addEventListener('click', async () => {
@@ -795,7 +835,7 @@ async function start() {
   try {
     const state = await (await fetch('state')).json();
     readonly = state.readonly;
-    $('documents-new').hidden = $('indexes-form').hidden = readonly;
+    offerContainer();
     $('logout').hidden = !(state.known && state.password);
     if (!state.known) return askPassword();
   } catch {
