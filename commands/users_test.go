@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"mayfly/commands/access"
 	"mayfly/commands/engine"
 )
 
@@ -111,6 +112,39 @@ func TestWalls(t *testing.T) {
 				t.Errorf("%q: %s", args, notation(got))
 			}
 		}
+	}
+}
+
+// TestRunsWhatDryrunAllows compares what runs with the verdict of ACL DRYRUN, for all commands with one key.
+func TestRunsWhatDryrunAllows(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	w.expect("OK", "CONTAINER.SET", "mine", "TTL", "-1")
+	compared := map[bool]int{}
+	for _, rules := range []string{"%R~k* db=0,mine +@all", "%W~k* db=mine +@all", "~k db=0 +@read", "~k* resetdbs +@all", "-@all (~k db=mine +@all)", "allkeys alldbs -@all +get +doc.put"} {
+		w.do(1, append(strings.Fields("ACL SETUSER u reset on nopass allchannels"), strings.Fields(rules)...)...)
+		w.do(2, "AUTH", "u", "x")
+		u, s := w.host.Users().Table().User("u"), w.session(2)
+		for _, r := range engine.AllRows {
+			for _, key := range []string{"k", "other"} {
+				args := strings.Split(r.FullName, "|")
+				if r.Keys != engine.OneKey && r.Keys != engine.OneID {
+					continue
+				}
+				for len(args) < max(r.Arity, -r.Arity, r.Keys.First+1) {
+					args = append(args, "mine")
+				}
+				args[r.Keys.First] = key
+				may := w.engine.Dryrun(s, u, r, args).Reason == access.Allowed
+				if reply := w.do(2, args...); strings.HasPrefix(reply.Str, "NOPERM") == may {
+					t.Errorf("%s: %q: %s, DRYRUN allows it: %t", rules, args, notation(reply), may)
+				}
+				compared[may]++
+			}
+		}
+	}
+	if compared[true] < 50 || compared[false] < 50 {
+		t.Error(compared)
 	}
 }
 

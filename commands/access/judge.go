@@ -84,6 +84,12 @@ func (u *User) Judge(c *Call) (worst Verdict) {
 	return worst
 }
 
+// AllowsKey reports whether the root set allows a call of a command that touches one container and one key.
+func (u *User) AllowsKey(number int, args []string, container, key string, need Permission) bool {
+	s := u.sets[0]
+	return s.allowed.allows(number, args) && (s.allWalls || s.containerOf.match(container)) && (s.allKeys || s.keysOf[need].match(key))
+}
+
 // keysAtOnce is how many keys are judged before the call looks whether it is abandoned.
 const keysAtOnce = 1 << 10
 

@@ -53,6 +53,15 @@ func (e *Engine) mayRun(s *Session, r *Row, args []string) error {
 	case u.Open:
 		return nil
 	}
+	if r.oneKey > 0 && !s.Multi.Open { // most calls: they need no Call
+		container := s.Database
+		if r.Touches == TouchesNamed {
+			container = args[1]
+		}
+		if u.AllowsKey(r.Number, args, container, args[r.oneKey], r.need(0, args)) {
+			return nil
+		}
+	}
 	queued, in, database := s.Multi.Open && r.Flags&Immediate == 0, access.TopLevel, s.Database
 	if s.Multi.Open {
 		in = access.InMulti

@@ -22,6 +22,7 @@ type Row struct {
 	SortedSubcommands []*Row              // the subcommands sorted by name
 	clear             *Row                // see Command.Clear; nil: there is none
 	needs             []access.Permission // of the keys: see need
+	oneKey            int                 // the position of the key, if a call touches no more than it and a container; else 0
 }
 
 // CountedArity returns the number of arguments that the row's syntax asks for, as Command.Arity has it; 0 if
@@ -119,6 +120,10 @@ func newRows(prefix string, list []Command) (byName rows, sorted []*Row) {
 		r.Arity, r.needs = cmp.Or(r.Arity, r.CountedArity()), access.Needs(r.Access)
 		if r.Access != NotKeys && r.Scope == ScopeNone {
 			r.Items = r.Keys
+			if one := r.Keys.First == r.Keys.Last && r.KeysAfter.Word == "" && r.Options == nil && !r.Counted && r.Databases == nil; one &&
+				(r.Touches == TouchesSelected || r.Touches == TouchesNamed) {
+				r.oneKey = r.Keys.First
+			}
 		}
 		if len(r.Sub) > 0 {
 			r.Subcommands, r.SortedSubcommands = newRows(r.FullName+"|", inherit(*r.Command, r.Sub))
