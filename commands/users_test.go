@@ -29,7 +29,7 @@ var touchedBy = map[string]string{
 	"selected others": "copy move",
 	"others":          "select swapdb",
 	"visible others":  "client|kill client|list",
-	"visible":         "client|unblock container.list info memory|stats pubsub|channels",
+	"visible":         "client|unblock container.list info memory|stats pubsub|channels pubsub|numsub",
 	"all":             "backup client|pause flushall monitor slowlog|get",
 	"named": "container.create container.get container.history doc.count doc.del doc.exists doc.expiretime doc.explain doc.get doc.gettouch doc.merge doc.meta doc.mget doc.patch doc.pexpiretime " +
 		"doc.pttl doc.put doc.revive doc.setttl doc.touch doc.ttl index.list",
@@ -164,7 +164,7 @@ func TestVisible(t *testing.T) {
 		w.expect("OK", "ACL", "SETUSER", "u", "on", "nopass", "allkeys", "allchannels", "+@all", "db=mine")
 		w.do(2, "AUTH", "u", "x")
 		for _, line := range []string{"CONTAINER.LIST", "CONTAINER.LIST WITHNUMBERS", "CONTAINER.FORECAST *", "INFO keyspace", "INFO deaths",
-			"PUBSUB CHANNELS", "CLIENT LIST ID 1 3", "CLIENT KILL ID 3", "CLIENT UNBLOCK 3", "SELECT 0", "SELECT 1", "SELECT theirs"} {
+			"PUBSUB CHANNELS", "PUBSUB NUMSUB __keyevent@theirs__:set", "CLIENT LIST ID 1 3", "CLIENT KILL ID 3", "CLIENT UNBLOCK 3", "SELECT 0", "SELECT 1", "SELECT theirs"} {
 			replies = append(replies, line+": "+notation(w.do(2, strings.Fields(line)...)))
 		}
 		stats := w.do(2, "MEMORY", "STATS")

@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"mayfly/commands/access"
 	"mayfly/commands/engine"
 	"mayfly/keyspace"
 	"mayfly/server/config"
@@ -75,9 +74,7 @@ func (e *fakeEngine) Prefetch(*engine.Lookahead) {
 
 func (e *fakeEngine) CloseSession(*engine.Session) {}
 
-func (e *fakeEngine) Dryrun(*engine.Session, *access.User, *engine.Row, []string) (v access.Verdict) {
-	return v
-}
+func (e *fakeEngine) Refusal(string, string, []string) string { return "" }
 
 func (e *fakeEngine) CommitNow(lsn keyspace.LSN, _ time.Duration) error {
 	if e.brief != nil {

@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"mayfly/commands/access"
-	"mayfly/commands/engine"
 	"mayfly/server/config"
 	"mayfly/server/web"
 )
@@ -54,26 +52,9 @@ func (b pageBackend) Proof(user string) (proof string, ok bool) {
 	return strings.Join(append(slices.Clone(u.Hashes()), strconv.FormatBool(u.NoPass())), " "), true
 }
 
-// Refusal says why a user may not run a command in a container, as ACL DRYRUN does: "command", "database", "key"
-// or "channel"; empty: the user may. Words that the command lacks count as empty.
+// Refusal says why a user may not run a command in a container.
 func (b pageBackend) Refusal(user, container string, words []string) string {
-	u := b.Users().Table().User(user)
-	if u == nil {
-		return access.DeniedCommand.String()
-	}
-	r, err := engine.Resolve(words)
-	if r != nil && err != nil && len(words) < max(r.Arity, -r.Arity) {
-		words = append(slices.Clone(words), make([]string, max(r.Arity, -r.Arity)-len(words))...)
-		_, err = engine.Resolve(words)
-	}
-	if r == nil || err != nil {
-		return access.DeniedCommand.String()
-	}
-	s := engine.NewSession(0, "", "", b.engine.Now())
-	if container != "" {
-		s.Database = container
-	}
-	return b.engine.Dryrun(s, u, r, words).Reason.String()
+	return b.engine.Refusal(user, container, words)
 }
 
 // Rights returns a value that is another one after each change of the user.

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	_ "mayfly/commands" // fills the table of commands
-	"mayfly/commands/access"
 	"mayfly/commands/engine"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
@@ -71,7 +70,7 @@ type executor interface {
 	Deadline(waited time.Duration) time.Duration             // until when to wait for commands that have waited before
 	Leaders(s *engine.Session) forward.Leaders               // for a client whose commands the leader runs
 	CloseSession(s *engine.Session)
-	Dryrun(s *engine.Session, u *access.User, r *engine.Row, args []string) access.Verdict
+	Refusal(user, container string, words []string) string // why a user may not run a command; empty: it may
 	Now() int64
 
 	// For loops, which prefetch what the next commands look up.

@@ -78,7 +78,7 @@ var pubsubCommand = engine.Command{
 			}),
 		},
 		{
-			Name: "numsub", Syntax: "[channel [channel ...]]", Summary: "Get the count of subscribers for channels",
+			Name: "numsub", Touches: engine.TouchesVisible, Syntax: "[channel [channel ...]]", Summary: "Get the count of subscribers for channels",
 			Flags: engine.PubSub | engine.Loading | engine.Stale | engine.OnNode, Parse: engine.NoParse(runNumSub(engine.SubChannel)),
 		},
 		{
@@ -235,7 +235,11 @@ func runNumSub(kind engine.SubscriptionKind) engine.Run {
 		channels := x.Input.Args[2:]
 		pairs := make([]engine.Reply, 0, 2*len(channels))
 		for _, channel := range channels {
-			pairs = append(pairs, engine.Bulk(channel), engine.Count(x.Engine.Broker.CountSubscribers(kind, channel)))
+			n := 0 // who subscribes to events of a container is seen by who sees the container
+			if kind == engine.SubShard || x.SeesAll() || x.SeesChannel(channel) {
+				n = x.Engine.Broker.CountSubscribers(kind, channel)
+			}
+			pairs = append(pairs, engine.Bulk(channel), engine.Count(n))
 		}
 		return engine.Array(pairs...)
 	}

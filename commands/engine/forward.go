@@ -18,8 +18,7 @@ import (
 //
 //  1. What any node runs, it runs here. So the session here has the client's name, protocol and selected
 //     container, and the other gets them with the commands. Reads after READONLY run here, too.
-//     Both have the same user: this node judges what it passes on, and the leader judges it again by the
-//     rights that it knows. A leader that knows no users gets no commands of those who may not do everything.
+//     Both judge the user's rights. A leader that knows no users gets no commands of restricted ones.
 //  2. MULTI queues here. EXEC passes on the whole transaction if a command of it needs the leader or anything
 //     is watched.
 //  3. WATCH is passed on. If the other session ends before EXEC, EXEC replies null, as if a watched key had
@@ -230,8 +229,7 @@ func (e *Engine) selectAsLeader(s *Session, name string) {
 func (s *Session) state() SessionState {
 	return SessionState{
 		Proto: s.Proto, Database: s.Database, Name: s.Name, LibName: s.LibName, LibVer: s.LibVer, NoTouch: s.noTouch,
-		User: s.User(), Restricted: !s.rights.Open(),
-	}
+		User: s.User(), Restricted: !s.rights.Open()}
 }
 
 // Leader returns the raft id of the node to which commands are passed on. If there is none, the id is 0, and

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"mayfly/commands/access"
@@ -44,14 +46,9 @@ const (
 // mayRun returns the error of a command that the session's user may not run or queue, or nil. It is called if
 // the rights are not open.
 func (e *Engine) mayRun(s *Session, r *Row, args []string) error {
-	u, identified := s.rights.Refresh(e.Host.Users(), s.Authenticated.Load())
-	switch {
-	case r.Flags&NoAuth != 0:
-		return nil
-	case !identified:
-		return s.notIdentified()
-	case u.Open:
-		return nil
+	u, err := e.restricted(s, r)
+	if u == nil {
+		return err
 	}
 	if r.oneKey > 0 && !s.Multi.Open { // most calls: they need no Call
 		container := s.Database
@@ -83,28 +80,25 @@ func (e *Engine) mayRun(s *Session, r *Row, args []string) error {
 // errUnknownHere is the error of a session that another node vouches for.
 const errUnknownHere = Error("NOPERM the leader does not know the user, or it is off there: nodes need the same users")
 
-// notIdentified is the error of a session without a user.
-func (s *Session) notIdentified() error {
-	if s.Proxied {
-		return errUnknownHere
+// restricted returns the session's user if a call is to be judged. Else it is nil; the error refuses the call.
+func (e *Engine) restricted(s *Session, r *Row) (*access.User, error) {
+	u, identified := s.rights.Refresh(e.Host.Users(), s.Authenticated.Load())
+	switch {
+	case r.Flags&NoAuth != 0 || identified && u.Open:
+		return nil, nil
+	case !identified && s.Proxied:
+		return nil, errUnknownHere
+	case !identified:
+		return nil, ErrNoAuth
 	}
-	return ErrNoAuth
-}
-
-// mayStillRun is mayRun for a command that runs within EXEC or a script.
-func (e *Engine) mayStillRun(s *Session, r *Row, args []string, in access.Context) error {
-	return e.mayStillRunIn(s, r, args, in, s.Database)
+	return u, nil
 }
 
 // mayForward is mayStillRun for the queued commands that the leader is to run.
 func (e *Engine) mayForward(s *Session) error {
-	if s.rights.Open() {
-		return nil
-	}
 	database := s.Database
-	for i := range s.Multi.Commands {
-		c := s.Multi.Commands[i]
-		if err := e.mayStillRunIn(s, c.row, c.in.Args, access.InMulti, database); err != nil {
+	for _, c := range s.Multi.Commands {
+		if err := e.mayStillRun(s, c.row, c.in.Args, access.InMulti, database); err != nil {
 			return err
 		}
 		if c.row.Name == "select" {
@@ -114,17 +108,14 @@ func (e *Engine) mayForward(s *Session) error {
 	return nil
 }
 
-// mayStillRunIn is mayStillRun with the container that is selected then.
-func (e *Engine) mayStillRunIn(s *Session, r *Row, args []string, in access.Context, database string) error {
-	u, identified := s.rights.Refresh(e.Host.Users(), s.Authenticated.Load())
-	switch {
-	case !identified:
-		return s.notIdentified()
-	case u.Open || r.Flags&NoAuth != 0:
-		return nil
+// mayStillRun is mayRun for a command that runs within EXEC or a script, with a selected container.
+func (e *Engine) mayStillRun(s *Session, r *Row, args []string, in access.Context, database string) error {
+	u, err := e.restricted(s, r)
+	if u == nil {
+		return err
 	}
 	v := u.Judge(e.callOf(s, r, args, database))
-	err := e.conclude(s, r, args, v, in)
+	err = e.conclude(s, r, args, v, in)
 	if err != nil && in == access.InMulti {
 		err = Error(v.ExecText())
 	}
@@ -153,6 +144,23 @@ func (e *Engine) Dryrun(s *Session, u *access.User, r *Row, args []string) acces
 	return u.Judge(e.callOf(s, r, args, s.Database))
 }
 
+// Refusal says why a user may not run a command in a container, as ACL DRYRUN does: "command", "database", "key" or
+// "channel"; empty: the user may. Words that the command lacks count as empty. Safe for concurrent use.
+func (e *Engine) Refusal(user, container string, words []string) string {
+	u := e.Host.Users().Table().User(user)
+	r, err := Resolve(words)
+	if r != nil && err != nil {
+		words = append(slices.Clone(words), make([]string, max(r.Arity, -r.Arity, len(words))-len(words))...)
+		_, err = Resolve(words)
+	}
+	if u == nil || r == nil || err != nil {
+		return access.DeniedCommand.String()
+	}
+	s := NewSession(0, "", "", e.Now())
+	s.Database = cmp.Or(container, s.Database)
+	return e.Dryrun(s, u, r, words).Reason.String()
+}
+
 // callOf says what a call touches. database is the selected container. The next call of the session replaces
 // it.
 func (e *Engine) callOf(s *Session, r *Row, args []string, database string) *access.Call {
@@ -167,9 +175,7 @@ func (e *Engine) callOf(s *Session, r *Row, args []string, database string) *acc
 	}
 	touch := func(name string) { c.Containers = append(c.Containers, name) }
 	t := r.Touches
-	if t == 0 || t&TouchesAll != 0 {
-		c.All = true
-	}
+	c.All = t == 0 || t&TouchesAll != 0
 	if t&TouchesSelected != 0 && (len(c.Keys) > 0 || !r.HasKeys()) {
 		touch(database)
 	}

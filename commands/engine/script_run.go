@@ -305,7 +305,7 @@ func (r *scriptRun) Call(args []string) (scripts.Value, error) {
 		refusal = r.admitCall(row)
 	}
 	if s := r.x.Session; refusal == nil && !s.rights.Open() {
-		refusal = r.engine.mayStillRun(s, row, args, access.InScript)
+		refusal = r.engine.mayStillRun(s, row, args, access.InScript, r.x.Session.Database)
 	}
 	if refusal == nil {
 		r.ids = row.ids(r.ids[:0], args)

@@ -552,7 +552,7 @@ func (e *Engine) runQueued(x *Context, c *queuedCommand, budget *replyBudget) (r
 		return c.failure
 	}
 	if !s.rights.Open() {
-		if err := e.mayStillRun(s, c.row, c.in.Args, access.InMulti); err != nil {
+		if err := e.mayStillRun(s, c.row, c.in.Args, access.InMulti, s.Database); err != nil {
 			return Fail(err)
 		}
 	}
