@@ -66,7 +66,7 @@ func TestClusterUsers(t *testing.T) {
 	leader := c.Leader()
 	follower := c.Others(leader)[0]
 	playRandomRights(t, leader, follower)
-	c.Await("nodes to see that users differ", func() bool { return said(leader) == "true 2" && strings.Contains(leader.Log(), "users differ") })
+	c.Await("the leader to see that the follower has another user", func() bool { return said(leader) == "true 1" && strings.Contains(leader.Log(), "users differ") })
 }
 
 // someRights are rights of a user, and what they allow.
