@@ -455,6 +455,8 @@ func TestScriptsOnLoops(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newHarness(t)
+			now := time.Duration(0)
+			w.engine.Scripts.Monotonic = func() time.Duration { now += 50 * time.Microsecond; return now } // a look takes that
 			w.do(1, "JSON.SET", "long", "$", "["+strings.Repeat("1,", 100_000)+"1]")
 			s := w.session(2)
 			s.OnLoop = true

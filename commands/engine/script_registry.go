@@ -23,7 +23,8 @@ type Scripts struct {
 	stopping  atomic.Bool  // see Stop
 	log       scripts.Log
 
-	LeastHard time.Duration // instead of leastHardLimit; 0: that
+	LeastHard time.Duration        // instead of leastHardLimit; 0: that
+	Monotonic func() time.Duration // instead of clock.Monotonic; nil: that
 
 	Mu      sync.Mutex   // protects what follows
 	Running []*scriptRun // those that run for long, the longest first
@@ -49,6 +50,13 @@ func (ss *Scripts) SetTimeLimit(limit time.Duration) { ss.timeLimit.Store(int64(
 
 // Stats returns the figures of the cached scripts.
 func (ss *Scripts) Stats() scripts.Stats { return ss.Cache.Stats() }
+
+func (ss *Scripts) monotonic() time.Duration {
+	if ss.Monotonic != nil {
+		return ss.Monotonic()
+	}
+	return clock.Monotonic()
+}
 
 // Stop ends all scripts. They change nothing. No script runs for long afterwards.
 func (ss *Scripts) Stop() {
@@ -296,14 +304,14 @@ func (r *scriptRun) Holds(bytes int64) error {
 func (r *scriptRun) giveWay() {
 	if s := r.x.Session; r.long && s.script.late.due && s.Yield != nil && r.now >= r.yields {
 		s.Yield()
-		r.yields = clock.Monotonic() + yieldInterval
+		r.yields = r.engine.Scripts.monotonic() + yieldInterval
 	}
 }
 
 // ask returns an error if the script is to end now. A script that has done little does not take long: the
 // system has given its processor to others.
 func (r *scriptRun) ask() error {
-	r.now = clock.Monotonic()
+	r.now = r.engine.Scripts.monotonic()
 	elapsed := r.now - r.began
 	if elapsed < longScript || elapsed < longPreemption && r.effort < longEffort {
 		return nil

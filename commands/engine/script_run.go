@@ -9,7 +9,6 @@ import (
 
 	"mayfly/commands/access"
 	"mayfly/commands/scripts"
-	"mayfly/expiry/clock"
 	"mayfly/redisfmt"
 )
 
@@ -232,7 +231,7 @@ func (r *scriptRun) run(args []string) Reply {
 	maxValue := int64(r.engine.Host.MaxValueSize())
 	n := len(scriptKeys(args))
 	keys, rest := args[NumkeysAt+1:][:n], args[NumkeysAt+1+n:]
-	r.began = clock.Monotonic()
+	r.began = r.engine.Scripts.monotonic()
 	r.now = r.began
 	limits := scripts.Limits{Memory: scriptMemory, Result: maxValue, Arg: maxValue}
 	if s.OnLoop {
@@ -287,7 +286,7 @@ func (r *scriptRun) finish(v scripts.Value, err error) Reply {
 	for i := range r.events {
 		x.Publish(r.events[i])
 	}
-	if took := clock.Monotonic() - r.began; took < briefScript {
+	if took := r.engine.Scripts.monotonic() - r.began; took < briefScript {
 		note(r.script, scriptTakesLong, false)
 	}
 	x.counted = v.Kind == scripts.Error && v.Int == 1
@@ -389,7 +388,7 @@ func (r *scriptRun) lock(row *Row) error {
 		note(r.script, ScriptNeedsAll, true)
 		r.all = true
 	}
-	began := clock.Monotonic()
+	began := r.engine.Scripts.monotonic()
 	locked, err := r.engine.lockLate(s, r.all, func() error {
 		if err := r.endedByOthers(); err != nil || r.busy {
 			return err
@@ -399,7 +398,7 @@ func (r *scriptRun) lock(row *Row) error {
 		}
 		return nil
 	})
-	r.now = clock.Monotonic()
+	r.now = r.engine.Scripts.monotonic()
 	r.began += r.now - began // the time limit is for the script, not for others
 	switch {
 	case err != nil:
@@ -440,7 +439,7 @@ func (r *scriptRun) execute(row *Row, args []string) (Reply, error) {
 		x.Tx.MarkLong(true)
 	}
 	reply := r.perform(row, args)
-	took := clock.Monotonic() - start
+	took := e.Scripts.monotonic() - start
 	r.calls = append(r.calls, scriptCall{row, took, reply.Kind == KindError})
 	if len(r.calls) == mostCalls {
 		r.countCalls()
