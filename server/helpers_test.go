@@ -238,15 +238,14 @@ func dial(t testing.TB, address string) *client {
 
 func newClient(t testing.TB, nc net.Conn) *client {
 	t.Cleanup(func() { _ = nc.Close() })
-	if err := nc.SetDeadline(time.Now().Add(testTimeout)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, nc.SetDeadline(time.Now().Add(testTimeout)))
 	return &client{nc, t, bufio.NewReader(nc)}
 }
 
 // send writes text as it is.
 func (c *client) send(text string) {
 	c.t.Helper()
+	_ = c.SetWriteDeadline(time.Now().Add(testTimeout))
 	if _, err := c.Write([]byte(text)); err != nil {
 		c.t.Fatalf("send: %v", err)
 	}
@@ -255,6 +254,7 @@ func (c *client) send(text string) {
 // expect reads the bytes of want.
 func (c *client) expect(want string) {
 	c.t.Helper()
+	_ = c.SetReadDeadline(time.Now().Add(testTimeout)) // one for each step, however many a test has
 	got := make([]byte, len(want))
 	n, err := io.ReadFull(c.r, got)
 	if string(got) != want {
