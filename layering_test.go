@@ -17,6 +17,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"mayfly/test/drill"
 )
 
 // layers lists the source folders, each with the folders of this module that it may import, tests
@@ -231,9 +233,7 @@ func TestLayering(t *testing.T) {
 		addSource(t, packages, file, source)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	for _, fault := range layers.faults(packages) {
 		t.Error(fault)
 	}
@@ -347,9 +347,7 @@ func layeringFaults(t *testing.T, file string, source []byte) (faults []string) 
 	t.Helper()
 	folder, test := path.Dir(file), strings.HasSuffix(file, "_test.go")
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, source, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	fault := func(text string) { faults = append(faults, file+": "+text) }
 	allowed, known := layers.imports(folder)
 	if !known && !(test && strings.HasPrefix(folder, "test/")) { // tests of the whole program
@@ -359,9 +357,7 @@ func layeringFaults(t *testing.T, file string, source []byte) (faults []string) 
 	timePackage := "" // the name under which the file knows it
 	for _, spec := range parsed.Imports {
 		name, err := strconv.Unquote(spec.Path.Value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		ours, ok := strings.CutPrefix(name, "mayfly/")
 		if ok && !slices.Contains(allowed, ours) && !(test && (ours == folder || ours == "test/drill" || ours == "vfs/vfstest" || slices.Contains(strings.Fields(testImports[folder]), ours))) {
 			fault("must not import " + name)
@@ -398,9 +394,7 @@ func addSource(t *testing.T, packages map[string]*sourcePackage, file string, so
 		return
 	}
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, source, parser.ImportsOnly|parser.ParseComments)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	folder, base := path.Split(file)
 	folder = path.Clean(folder)
 	if packages[folder] == nil {

@@ -19,13 +19,9 @@ import (
 func newTestLoading(t *testing.T, log io.Writer, loaded int64, seconds int, options ...string) *loading {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "a.db"), make([]byte, 5<<20), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.WriteFile(filepath.Join(dir, "a.db"), make([]byte, 5<<20), 0o600))
 	c, err := config.Load(append([]string{"--dir", dir}, options...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	l := newLoading(c.Settings(), zerolog.New(log))
 	l.now = func() time.Duration { return l.began + time.Duration(seconds)*time.Second }
 	l.loaded.Store(loaded)

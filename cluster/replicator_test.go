@@ -228,9 +228,7 @@ func testConfirmByLease(t *testing.T) {
 	}
 	r.open(7)
 	r.extend(clock.Monotonic() + 100)
-	if err := r.Confirm(0); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, r.Confirm(0))
 	drill.Pass(100)
 	late := confirm()
 	synctest.Wait()
@@ -240,9 +238,7 @@ func testConfirmByLease(t *testing.T) {
 	default:
 	}
 	r.extend(clock.Monotonic() + 100)
-	if err := receive(t, late); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, receive(t, late))
 	drill.Pass(100)
 	late = confirm()
 	r.shut()
@@ -279,9 +275,7 @@ func testConfirmByBarrier(t *testing.T, r *testReplicator) {
 	}
 	synctest.Wait()
 	r.answered(first)
-	if err := receive(t, results); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, receive(t, results))
 	second := receive(t, r.barriers)
 	if second == first || len(results) != 0 {
 		t.Fatalf("barriers %d and %d, %d reads are confirmed too early", first, second, len(results))
@@ -289,9 +283,7 @@ func testConfirmByBarrier(t *testing.T, r *testReplicator) {
 	r.answered(second)
 	group.Wait()
 	for range 5 {
-		if err := <-results; err != nil {
-			t.Error(err)
-		}
+		drill.Report(t, <-results)
 	}
 	if len(r.barriers) > 0 {
 		t.Errorf("barrier %d serves no read", <-r.barriers)
@@ -322,7 +314,5 @@ func testConfirmAcrossSessions(t *testing.T, r *testReplicator) {
 	default:
 	}
 	r.answered(fresh)
-	if err := receive(t, late); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, receive(t, late))
 }

@@ -93,12 +93,7 @@ func TestCatchUpWhileTheLeaderIsBusy(t *testing.T) {
 	defer writers.Wait()
 	defer close(stop)
 	writers.Go(func() {
-		for n := 0; ; n++ {
-			select {
-			case <-stop:
-				return
-			default:
-			}
+		for n := 0; !drill.Done(stop); n++ {
 			for _, node := range c.nodes {
 				if ks := node.keyspace(); ks != nil && ks.Leads() && node.put(fmt.Sprint("big", n%16), body) == nil {
 					select {

@@ -110,9 +110,7 @@ func TestScanVisitsWithoutLocks(t *testing.T) {
 	w.engine.Keyspace().BeginSweep(&s.Tx)
 	defer s.Tx.Close()
 	c, err := s.Ctx.Database()
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	for _, count := range []int{1, 1000, 1001, many, many + 1} {
 		visited := make(map[string]bool)
 		next := uint64(0)

@@ -15,9 +15,7 @@ import (
 // newSteppedHarness returns a harness whose clients move the clock.
 func newSteppedHarness(t *testing.T) *harness {
 	w := newHarness(t)
-	if err := w.engine.Keyspace().Close(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, w.engine.Keyspace().Close())
 	w.stepped = true
 	w.open()
 	return w

@@ -20,6 +20,7 @@ import (
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 	"mayfly/keyspace/replica"
+	"mayfly/test/drill"
 	"mayfly/vfs/vfstest"
 )
 
@@ -325,9 +326,7 @@ func (l *fakeLog) Confirm(time.Duration) (err error) {
 func newNodeHarness(t *testing.T) (*harness, *fakeCluster) {
 	w, f := newHarness(t), new(fakeCluster)
 	must := func(err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 	}
 	must(w.engine.Keyspace().Close())
 	w.dir, w.log = vfstest.Dir+"/leader", &fakeLog{index: 1}
@@ -355,9 +354,7 @@ func TestCommitNowIsBrief(t *testing.T) {
 	set := func() keyspace.LSN { return w.engine.Execute(w.session(1), []string{"SET", "foo", "1"}).LSN }
 	commit := func(lsn keyspace.LSN) error { return w.engine.CommitNow(lsn, w.engine.Deadline(0)) }
 	done := set()
-	if err := commit(done); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, commit(done))
 	w.log.change(func() { w.log.confirm = replica.ErrNoMajority })
 	if err := commit(done); !errors.Is(err, replica.ErrNoMajority) {
 		t.Errorf("a read of a leader that is none any more: %v", err)
@@ -471,9 +468,7 @@ func TestHandover(t *testing.T) {
 			f.become(w, leaderless())
 			if orderly {
 				ks.Drain()
-				if err := ks.EndDrain(0); err != nil {
-					t.Fatal(err)
-				}
+				drill.Check(t, ks.EndDrain(0))
 			} else if err := ks.Settle(write.LSN); err != nil {
 				t.Fatal(err)
 			}
@@ -533,9 +528,7 @@ func TestUnsettled(t *testing.T) {
 		t.Errorf("a stale read: %s", notation(out.Reply))
 	}
 	w.log.change(func() { w.log.fail = nil })
-	if err := w.engine.Keyspace().Settle(lsn); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, w.engine.Keyspace().Settle(lsn))
 	w.replies("\"2\"", 2, "GET", "foo")
 }
 
@@ -605,9 +598,7 @@ func TestPatience(t *testing.T) {
 		if out.Reply.Str != "OK" {
 			t.Fatal(notation(out.Reply))
 		}
-		if err := w.engine.Wait(out.LSN, w.engine.Deadline(out.Waited)); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, w.engine.Wait(out.LSN, w.engine.Deadline(out.Waited)))
 		return w.log.takeUntil() - clock.Monotonic()
 	}
 	if got := left(w.engine.Execute(w.session(1), set)); got > patience || got < patience/2 {
@@ -673,9 +664,7 @@ func TestThrottleFails(t *testing.T) {
 		t.Errorf("the commit before it has %v", left)
 	}
 	w.log.change(func() { w.log.fail = nil })
-	if err := w.engine.Keyspace().Settle(w.session(1).Revealed); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, w.engine.Keyspace().Settle(w.session(1).Revealed))
 	w.replies("(nil)", 1, "GET", "foo")
 	w.replies("OK", 1, "SET", "foo", "1")
 }
@@ -905,9 +894,7 @@ func TestSessionsKeepTheirKeyspace(t *testing.T) {
 	if len(w.host.disconnected) != 1 {
 		t.Error("Suspend disconnects no one")
 	}
-	if err := w.engine.Keyspace().Close(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, w.engine.Keyspace().Close())
 	cluster := w.engine.Cluster
 	e := w.engine
 	w.open()

@@ -7,6 +7,7 @@ import (
 
 	"mayfly/commands/admin"
 	"mayfly/commands/latency"
+	"mayfly/test/drill"
 )
 
 func TestLatencyMonitor(t *testing.T) {
@@ -92,9 +93,7 @@ func TestLatencyOfCommands(t *testing.T) {
 	w.do(1, "CONFIG", "GET", "x")
 	s := w.session(1)
 	lsn := w.engine.Execute(s, []string{"SET", "k", "v"}).LSN
-	if err := w.engine.Wait(lsn, 0); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, w.engine.Wait(lsn, 0))
 	w.engine.Latency.SetThreshold(0)
 	var events []string
 	for _, e := range w.do(1, "LATENCY", "LATEST").Elems {

@@ -10,6 +10,7 @@ import (
 
 	"mayfly/commands/engine"
 	"mayfly/keyspace"
+	"mayfly/test/drill"
 	"mayfly/vfs"
 
 	"github.com/rs/zerolog"
@@ -63,24 +64,18 @@ func TestBackup(t *testing.T) {
 	}
 
 	planted := filepath.Join(filepath.Dir(w.dir), "planted")
-	if err := os.Symlink(t.TempDir(), planted+".part"); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.Symlink(t.TempDir(), planted+".part"))
 	w.expect("(error) ERR cannot back up: "+planted+".part is in the way: it is a symbolic link; unless a backup to it is running, remove it, or choose another target", "BACKUP", planted)
 
 	ks, err := keyspace.Open(keyspace.Options{Dir: to, Clock: w.clock, NoPurge: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	var tx keyspace.Tx
 	ks.BeginKey(&tx, "k")
 	if it, _ := tx.Get(tx.Container("0"), "k"); it.Body != "then" {
 		t.Errorf("the backup has %q", it.Body)
 	}
 	tx.Close()
-	if err := ks.Close(); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, ks.Close())
 }
 
 func TestInfoPersistence(t *testing.T) {

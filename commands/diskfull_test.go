@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"mayfly/commands/engine"
+	"mayfly/test/drill"
 )
 
 // TestWritesAreRefusedWhileTheDiskIsFull: the failed write is kept and retried. Until it succeeds further
@@ -139,7 +140,5 @@ func TestShutdownWhileTheDiskIsFull(t *testing.T) {
 		}
 	}
 	w.full.Store(false)
-	if err := w.engine.Keyspace().Wait(lsn); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, w.engine.Keyspace().Wait(lsn))
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"mayfly/test/drill"
 )
 
 // TestDocs plays the examples of the README and of every page in docs: the blocks marked "console".
@@ -32,9 +34,7 @@ func TestDocs(t *testing.T) {
 // playPage plays the examples of one page and returns how many commands they have.
 func playPage(t *testing.T, file string) (played int) {
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	t.Run(strings.TrimSuffix(filepath.Base(file), ".md"), func(t *testing.T) {
 		lines := strings.Split(string(text), "\n")
 		var out []string
@@ -68,9 +68,7 @@ func playPage(t *testing.T, file string) (played int) {
 			out = append(out, lines[i])
 		}
 		if *rewrite {
-			if err := os.WriteFile(file, []byte(strings.Join(out, "\n")), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, os.WriteFile(file, []byte(strings.Join(out, "\n")), 0o644))
 		}
 	})
 	return played
@@ -90,9 +88,7 @@ func TestDocsMatrix(t *testing.T) {
 	}
 	for _, file := range []string{"../README.md", "../docs/ttl.md"} {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		_, table, _ := strings.Cut(string(text), header)
 		table, _, _ = strings.Cut(table, "\n\n")
 		rows := strings.Split(table, "\n")
@@ -120,9 +116,7 @@ func TestDocsMatrix(t *testing.T) {
 func TestDocsLimits(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docs/limits.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	limits := map[string]string{}
 	for _, row := range regexp.MustCompile(`(?m)^\| (.*) \| (.*) \|$`).FindAllStringSubmatch(string(text), -1) {
 		limits[row[1]] = row[2]
@@ -219,9 +213,7 @@ func TestDocsLimits(t *testing.T) {
 func TestDocsMemory(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docs/limits.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	m := regexp.MustCompile(`overhead is (\d+) bytes for an item of (\d+) bytes with an id of (\d+)\D[^.]*\.` +
 		` Containers count too: about (\d+) bytes each, and (\d+) for each partition`).FindStringSubmatch(string(text))
 	if m == nil {

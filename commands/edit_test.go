@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mayfly/commands/engine"
+	"mayfly/test/drill"
 )
 
 // Writes of long values compute them without locks, and what others have written meanwhile is part of the
@@ -38,9 +39,7 @@ func TestLongValuesAreWrittenWithoutLocks(t *testing.T) {
 			w.expect("OK", "DOC.PUT", "c", "d", longDocument())
 			s, run, out := w.begun(tt.args...)
 			r, err := s.Resolve(tt.args)
-			if err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, err)
 			w.do(2, tt.beside...)
 			for s.Ctx.Outside != nil {
 				outside := s.Ctx.Outside
@@ -48,9 +47,7 @@ func TestLongValuesAreWrittenWithoutLocks(t *testing.T) {
 				if _, again := outside(); !again {
 					t.Fatal("the write ends without a transaction")
 				}
-				if err := w.engine.Run(s, r, tt.args, run, out); err != nil {
-					t.Fatal(err)
-				}
+				drill.Check(t, w.engine.Run(s, r, tt.args, run, out))
 			}
 			if got := notation(out.Reply); got != tt.want {
 				t.Errorf("got %s, want %s", got, tt.want)
@@ -74,18 +71,14 @@ func TestGetTouchOfLongDocuments(t *testing.T) {
 		}
 		s, run, out := w.begun(args...)
 		r, err := s.Resolve(args)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		var reply engine.Reply
 		turns := 0
 		for again := true; s.Ctx.Outside != nil; turns++ {
 			outside := s.Ctx.Outside
 			s.Ctx.Outside = nil
 			if reply, again = outside(); again {
-				if err := w.engine.Run(s, r, args, run, out); err != nil {
-					t.Fatal(err)
-				}
+				drill.Check(t, w.engine.Run(s, r, args, run, out))
 			}
 		}
 		ts := int64(1767225600)
@@ -114,9 +107,7 @@ func TestDeadlinesOfLongDocuments(t *testing.T) {
 		for i, args := range [][]string{{"DOC.PUT", "c", "d", json}, {"DOC.MERGE", "c", "d", json}, {"DOC.TOUCH", "c", "d"}, {"DOC.SETTTL", "c", "d", "null"}} {
 			s, run, out := w.begun(args...)
 			r, err := s.Resolve(args)
-			if err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, err)
 			if s.Ctx.Outside == nil {
 				t.Fatalf("%s walks the document under locks", args[0])
 			}
@@ -129,9 +120,7 @@ func TestDeadlinesOfLongDocuments(t *testing.T) {
 				if _, again := outside(); !again {
 					t.Fatal("the write ends without a transaction")
 				}
-				if err := w.engine.Run(s, r, args, run, out); err != nil {
-					t.Fatal(err)
-				}
+				drill.Check(t, w.engine.Run(s, r, args, run, out))
 			}
 			w.expect(fmt.Sprintf("(integer) %d", want), "DOC.PEXPIRETIME", "c", "d")
 		}

@@ -9,6 +9,7 @@ import (
 	"mayfly/commands/access"
 	"mayfly/commands/engine"
 	"mayfly/keyspace"
+	"mayfly/test/drill"
 
 	"github.com/rs/zerolog"
 )
@@ -48,9 +49,7 @@ func BenchmarkExecute(b *testing.B) {
 			for n := 1; b.Loop(); n++ {
 				lsn = max(lsn, e.Execute(s, c.args).LSN)
 				if n%16 == 0 {
-					if err := e.CommitNow(lsn, 0); err != nil {
-						b.Fatal(err)
-					}
+					drill.Check(b, e.CommitNow(lsn, 0))
 				}
 			}
 		})
@@ -86,14 +85,10 @@ func (quickHost) MaxValueSize() int { return 16 << 20 }
 // and, in the containers orders and 0, the document benchDoc.
 func newBenchEngine(b *testing.B) *engine.Engine {
 	ks, err := keyspace.Open(keyspace.Options{Dir: b.TempDir(), Fsync: keyspace.No, NoPurge: true})
-	if err != nil {
-		b.Fatal(err)
-	}
+	drill.Check(b, err)
 	e := engine.NewEngine(ks, quickHost{&testHost{users: access.NewUsers(engine.Catalogue)}}, zerolog.Nop())
 	b.Cleanup(func() {
-		if err := ks.Close(); err != nil {
-			b.Error(err)
-		}
+		drill.Report(b, ks.Close())
 	})
 	for _, args := range [][]string{
 		{"SET", benchKey, strings.Repeat("v", 285)},

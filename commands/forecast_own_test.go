@@ -15,69 +15,65 @@ import (
 // restarts. After every step `own` of a forecast must be what DOC.EXPLAIN says of each item.
 func TestForecastTellsOwnEnds(t *testing.T) {
 	t.Parallel()
-	first := drill.Seed(t)
-	for seed := range drill.Pick[uint64](1, 3, 100) {
-		seed += first
-		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
-			t.Parallel()
-			h, rnd := newHarness(t), rand.New(rand.NewPCG(seed, 17))
-			pick := func(of ...string) string { return of[rnd.IntN(len(of))] }
-			h.expect("OK", "CONFIG", "SET", "undo-window", "60")
-			h.expect("OK", "CONTAINER.CREATE", "c", "TTL", "20", "LOG", "600", "DEADLINE", "until")
-			h.expect("OK", "SELECT", "c")
-			done := map[string]int{} // of each command, how often it has changed something
-			for range 300 {
-				id := "i" + strconv.Itoa(rnd.IntN(20))
-				var r engine.Reply
-				name := pick("DOC.PUT", "DOC.PUT", "DOC.PUT", "SET", "EXPIRE", "PERSIST", "DOC.SETTTL", "DOC.TOUCH", "CONTAINER.SET", "CONTAINER.UNDO", "DOC.REVIVE", "DEL", "restart")
-				switch name {
-				case "DOC.PUT":
-					until := fmt.Sprintf(`{"until":%d}`, h.clock.Now()/1000+int64(1+rnd.IntN(30)))
+	drill.Seeds(t, 1, 3, 100, func(t *testing.T, seed uint64) {
+		t.Parallel()
+		h, rnd := newHarness(t), rand.New(rand.NewPCG(seed, 17))
+		pick := func(of ...string) string { return of[rnd.IntN(len(of))] }
+		h.expect("OK", "CONFIG", "SET", "undo-window", "60")
+		h.expect("OK", "CONTAINER.CREATE", "c", "TTL", "20", "LOG", "600", "DEADLINE", "until")
+		h.expect("OK", "SELECT", "c")
+		done := map[string]int{} // of each command, how often it has changed something
+		for range 300 {
+			id := "i" + strconv.Itoa(rnd.IntN(20))
+			var r engine.Reply
+			name := pick("DOC.PUT", "DOC.PUT", "DOC.PUT", "SET", "EXPIRE", "PERSIST", "DOC.SETTTL", "DOC.TOUCH", "CONTAINER.SET", "CONTAINER.UNDO", "DOC.REVIVE", "DEL", "restart")
+			switch name {
+			case "DOC.PUT":
+				until := fmt.Sprintf(`{"until":%d}`, h.clock.Now()/1000+int64(1+rnd.IntN(30)))
+				h.do(1, "DEL", id)
+				r = h.do(1, "DOC.PUT", "c", id, pick(`{}`, `{"ttl":7}`, `{"ttl":25}`, `{"ttl":-1}`, until))
+			case "SET":
+				h.do(1, "DEL", id)
+				r = h.do(1, append([]string{"SET", id, "v"}, [][]string{nil, {"PX", "4500"}}[rnd.IntN(2)]...)...)
+			case "EXPIRE":
+				r = h.do(1, "EXPIRE", id, "9")
+			case "PERSIST":
+				h.do(1, "EXPIRE", id, "9")
+				r = h.do(1, "PERSIST", id)
+			case "DOC.SETTTL":
+				if rnd.IntN(2) == 0 { // else what is there
 					h.do(1, "DEL", id)
-					r = h.do(1, "DOC.PUT", "c", id, pick(`{}`, `{"ttl":7}`, `{"ttl":25}`, `{"ttl":-1}`, until))
-				case "SET":
-					h.do(1, "DEL", id)
-					r = h.do(1, append([]string{"SET", id, "v"}, [][]string{nil, {"PX", "4500"}}[rnd.IntN(2)]...)...)
-				case "EXPIRE":
-					r = h.do(1, "EXPIRE", id, "9")
-				case "PERSIST":
-					h.do(1, "EXPIRE", id, "9")
-					r = h.do(1, "PERSIST", id)
-				case "DOC.SETTTL":
-					if rnd.IntN(2) == 0 { // else what is there
-						h.do(1, "DEL", id)
-						h.do(1, "DOC.PUT", "c", id, `{}`)
-					}
-					r = h.do(1, "DOC.SETTTL", "c", id, pick("6", "-1", "NONE"))
-				case "CONTAINER.SET":
-					r = h.do(1, "CONTAINER.SET", "c", "TTL", pick("off", "-1", "3", "10", "30"))
-				case "CONTAINER.UNDO":
-					r = h.do(1, "CONTAINER.UNDO", "c")
-				case "restart":
-					h.restart()
-					h.expect("OK", "CONFIG", "SET", "undo-window", "60")
-					h.expect("OK", "SELECT", "c")
-				case "DOC.TOUCH", "DOC.REVIVE":
-					r = h.do(1, name, "c", id)
-				default:
-					r = h.do(1, name, id)
+					h.do(1, "DOC.PUT", "c", id, `{}`)
 				}
-				if r.Kind != engine.KindError && r.Kind != engine.KindNull && !(r.Kind == engine.KindInteger && r.Int == 0) {
-					done[name]++
-				}
-				h.clock.Advance(time.Duration(rnd.IntN(1500)) * time.Millisecond)
-				if rnd.IntN(4) == 0 {
-					h.engine.Keyspace().PurgeOnce()
-				}
-				judgeOwnEnds(t, h)
+				r = h.do(1, "DOC.SETTTL", "c", id, pick("6", "-1", "NONE"))
+			case "CONTAINER.SET":
+				r = h.do(1, "CONTAINER.SET", "c", "TTL", pick("off", "-1", "3", "10", "30"))
+			case "CONTAINER.UNDO":
+				r = h.do(1, "CONTAINER.UNDO", "c")
+			case "restart":
+				h.restart()
+				h.expect("OK", "CONFIG", "SET", "undo-window", "60")
+				h.expect("OK", "SELECT", "c")
+			case "DOC.TOUCH", "DOC.REVIVE":
+				r = h.do(1, name, "c", id)
+			default:
+				r = h.do(1, name, id)
 			}
-			for _, name := range []string{"EXPIRE", "PERSIST", "DOC.SETTTL", "CONTAINER.SET", "CONTAINER.UNDO", "DOC.REVIVE"} {
-				if done[name] == 0 {
-					t.Errorf("no %s has changed anything: %v", name, done)
-				}
+			if r.Kind != engine.KindError && r.Kind != engine.KindNull && !(r.Kind == engine.KindInteger && r.Int == 0) {
+				done[name]++
 			}
-		})
-	}
+			h.clock.Advance(time.Duration(rnd.IntN(1500)) * time.Millisecond)
+			if rnd.IntN(4) == 0 {
+				h.engine.Keyspace().PurgeOnce()
+			}
+			judgeOwnEnds(t, h)
+		}
+		for _, name := range []string{"EXPIRE", "PERSIST", "DOC.SETTTL", "CONTAINER.SET", "CONTAINER.UNDO", "DOC.REVIVE"} {
+			if done[name] == 0 {
+				t.Errorf("no %s has changed anything: %v", name, done)
+			}
+		}
+	})
 }
 
 // judgeOwnEnds compares the forecast of container c with the explanations of its items.

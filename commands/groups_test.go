@@ -13,6 +13,7 @@ import (
 	"mayfly/commands/streams"
 	"mayfly/keyspace"
 	"mayfly/keyspace/streamid"
+	"mayfly/test/drill"
 )
 
 // newGroupHarness returns a harness with a container c that has logged n deaths, their ids, and a group g
@@ -180,9 +181,7 @@ func TestBlockedConsumers(t *testing.T) {
 	gone := []*blocked{w.block(16, read("h", "a")...), w.block(17, read("h", "b")...)}
 	var tx keyspace.Tx
 	w.engine.Keyspace().BeginAll(&tx)
-	if err := tx.SetLog(tx.Container("c"), keyspace.LogSettings{}); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, tx.SetLog(tx.Container("c"), keyspace.LogSettings{}))
 	tx.Close()
 	for _, b := range gone {
 		if got, want := notation(b.woken()), "(error) UNBLOCKED the stream key no longer exists"; got != want {

@@ -21,6 +21,7 @@ import (
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 	"mayfly/keyspace/eviction"
+	"mayfly/test/drill"
 	"mayfly/vfs"
 	"mayfly/vfs/vfstest"
 
@@ -104,14 +105,10 @@ func (w *harness) open() {
 		options.Replicator = w.log
 	}
 	ks, err := keyspace.Open(options)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	drill.Check(w.t, err)
 	w.engine.SetKeyspace(ks)
 	for name, value := range w.host.options {
-		if err := w.host.ConfigSet([][2]string{{name, value}}); err != nil {
-			w.t.Fatal(err)
-		}
+		drill.Check(w.t, w.host.ConfigSet([][2]string{{name, value}}))
 	}
 	w.sessions = map[int]*engine.Session{}
 	w.host.sessions = func() []*engine.Session {
@@ -122,9 +119,7 @@ func (w *harness) open() {
 // restart closes the keyspace and reopens it, with new sessions.
 func (w *harness) restart() {
 	w.t.Helper()
-	if err := w.engine.Keyspace().Close(); err != nil {
-		w.t.Fatal(err)
-	}
+	drill.Check(w.t, w.engine.Keyspace().Close())
 	w.open()
 }
 
@@ -141,16 +136,12 @@ func (w *harness) finish() {
 	if !slices.Equal(before, after) {
 		w.t.Errorf("reopening the keyspace changed it\nbefore: %q\nafter:  %q", before, after)
 	}
-	if err := w.engine.Keyspace().Close(); err != nil {
-		w.t.Error(err)
-	}
+	drill.Report(w.t, w.engine.Keyspace().Close())
 }
 
 func (w *harness) check() {
 	w.t.Helper()
-	if err := w.engine.Keyspace().Check(); err != nil {
-		w.t.Error(err)
-	}
+	drill.Report(w.t, w.engine.Keyspace().Check())
 }
 
 // dump describes all living items, sorted.
@@ -418,14 +409,4 @@ func (h *testHost) MaxValueSize() int {
 
 func (h *testHost) Info() engine.ServerInfo {
 	return engine.ServerInfo{Version: "test", ReportedVersion: admin.RedisVersion, StartedAt: testStart, TCPPort: 6379, Connected: 1, MaxClients: 10000}
-}
-
-// isOver reports whether a channel is closed.
-func isOver(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }

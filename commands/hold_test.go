@@ -11,6 +11,7 @@ import (
 	"mayfly/expiry"
 	"mayfly/keyspace"
 	"mayfly/keyspace/eviction"
+	"mayfly/test/drill"
 )
 
 // heldCalls are the calls of each command that writes, against a container on hold ("c", selected) with a
@@ -124,9 +125,7 @@ func newHeldHarness(t *testing.T, logged bool) *harness {
 func splitCommand(t *testing.T, line string) []string {
 	t.Helper()
 	args, err := splitArgs(line)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	return args
 }
 

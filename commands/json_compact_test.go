@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"mayfly/commands/engine"
+	"mayfly/test/drill"
 )
 
 // JSON.GET shows a document compact, by whatever command it was written. What is known of a document that JSON.SET has
@@ -73,9 +74,7 @@ func TestLongJSONGet(t *testing.T) {
 		".a $.none":  `{".a":[` + items + `],"$.none":[]}`,
 	} {
 		var spaced bytes.Buffer
-		if err := json.Indent(&spaced, []byte(want), "", "--"); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, json.Indent(&spaced, []byte(want), "", "--"))
 		for layout, want := range map[string]string{"": want, "INDENT|--|NEWLINE|\n|SPACE| |": spaced.String()} {
 			args := strings.FieldsFunc(layout, func(r rune) bool { return r == '|' })
 			r := w.do(1, slices.Concat([]string{"JSON.GET", "k"}, args, strings.Fields(paths))...)

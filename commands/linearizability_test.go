@@ -231,9 +231,7 @@ func record(w *harness, seed uint64, clients, steps int) []porcupine.Operation {
 
 func TestLinearizable(t *testing.T) {
 	t.Parallel()
-	first := drill.Seed(t)
-	for seed := range drill.Pick[uint64](2, 5, 400) {
-		seed += first
+	drill.Seeds(t, 2, 5, 400, func(t *testing.T, seed uint64) {
 		w := newHarness(t)
 		w.do(1, "CONTAINER.SET", "c", "TTL", "-1")
 		history := record(w, seed, 4, 60)
@@ -241,7 +239,7 @@ func TestLinearizable(t *testing.T) {
 		if result != porcupine.Ok {
 			t.Fatalf("seed %d: the history of %d commands is not linearizable: %v", seed, len(history), result)
 		}
-	}
+	})
 }
 
 // TestLinearizabilityCheckerRejects: the checker rejects a history with one false reply.

@@ -10,6 +10,7 @@ import (
 	"mayfly/commands/engine"
 	"mayfly/keyspace"
 	"mayfly/keyspace/eviction"
+	"mayfly/test/drill"
 )
 
 // Items of the same size take the same memory.
@@ -258,9 +259,7 @@ func TestManyWriteAtTheLimit(t *testing.T) {
 					}
 					lsn = max(lsn, out.LSN)
 				}
-				if err := w.engine.Keyspace().Wait(lsn); err != nil {
-					t.Error(err)
-				}
+				drill.Report(t, w.engine.Keyspace().Wait(lsn))
 			}
 		})
 	}

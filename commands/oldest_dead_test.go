@@ -28,66 +28,62 @@ func (h *harness) oldestDead(t *testing.T) int64 {
 func TestOldestDeadAgainstModel(t *testing.T) {
 	type item struct{ ts, own, died int64 } // ms; died 0: lives
 	t.Parallel()
-	first := drill.Seed(t)
-	for seed := range drill.Pick[uint64](1, 2, 200) {
-		seed += first
-		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
-			t.Parallel()
-			h, rnd := newHarness(t), rand.New(rand.NewPCG(seed, 19))
-			h.expect("OK", "CONFIG", "SET", "undo-window", "0")
-			def, items, seen := int64(20), map[string]*item{}, 0
-			h.expect("OK", "CONTAINER.CREATE", "c", "TTL", "20")
-			die := func(changed int64) { // what has died by now; changed: when the default changed
-				now := h.clock.Now()
-				for _, it := range items {
-					end := it.ts + def*1000
-					if it.own > 0 {
-						end = it.own
-					} else if def < 0 {
-						continue
-					}
-					if def != 0 && it.died == 0 && end <= now {
-						it.died = max(end, changed)
-					}
+	drill.Seeds(t, 1, 2, 200, func(t *testing.T, seed uint64) {
+		t.Parallel()
+		h, rnd := newHarness(t), rand.New(rand.NewPCG(seed, 19))
+		h.expect("OK", "CONFIG", "SET", "undo-window", "0")
+		def, items, seen := int64(20), map[string]*item{}, 0
+		h.expect("OK", "CONTAINER.CREATE", "c", "TTL", "20")
+		die := func(changed int64) { // what has died by now; changed: when the default changed
+			now := h.clock.Now()
+			for _, it := range items {
+				end := it.ts + def*1000
+				if it.own > 0 {
+					end = it.own
+				} else if def < 0 {
+					continue
+				}
+				if def != 0 && it.died == 0 && end <= now {
+					it.died = max(end, changed)
 				}
 			}
-			for range 400 {
-				switch rnd.IntN(20) {
-				default:
-					it := &item{ts: h.clock.Now()}
-					id, json := "i"+strconv.Itoa(rnd.IntN(400)), "{}"
-					if ttl := int64(1 + rnd.IntN(40)); ttl%2 == 0 {
-						json, it.own = fmt.Sprintf(`{"ttl":%d}`, ttl), it.ts+ttl*1000
-					}
-					h.expect("OK", "DOC.PUT", "c", id, json)
-					items[id] = it
-				case 0:
-					def = []int64{0, -1, 3, 10, 30}[rnd.IntN(5)]
-					h.expect("OK", "CONTAINER.SET", "c", "TTL", defaultText(def))
-					die(h.clock.Now())
-				case 1:
-					var oldest int64
-					for id, it := range items {
-						if it.died > 0 {
-							oldest = max(oldest, h.clock.Now()-it.died)
-							delete(items, id) // INFO removes the dead that it meets
-						}
-					}
-					if got := h.oldestDead(t); got != oldest {
-						t.Fatalf("at %d the oldest has been dead for %d ms, INFO says %d", h.clock.Now(), oldest, got)
-					}
-					if oldest > 0 {
-						seen++
+		}
+		for range 400 {
+			switch rnd.IntN(20) {
+			default:
+				it := &item{ts: h.clock.Now()}
+				id, json := "i"+strconv.Itoa(rnd.IntN(400)), "{}"
+				if ttl := int64(1 + rnd.IntN(40)); ttl%2 == 0 {
+					json, it.own = fmt.Sprintf(`{"ttl":%d}`, ttl), it.ts+ttl*1000
+				}
+				h.expect("OK", "DOC.PUT", "c", id, json)
+				items[id] = it
+			case 0:
+				def = []int64{0, -1, 3, 10, 30}[rnd.IntN(5)]
+				h.expect("OK", "CONTAINER.SET", "c", "TTL", defaultText(def))
+				die(h.clock.Now())
+			case 1:
+				var oldest int64
+				for id, it := range items {
+					if it.died > 0 {
+						oldest = max(oldest, h.clock.Now()-it.died)
+						delete(items, id) // INFO removes the dead that it meets
 					}
 				}
-				h.clock.Advance(time.Duration(rnd.IntN(3000)) * time.Millisecond)
-				die(0)
+				if got := h.oldestDead(t); got != oldest {
+					t.Fatalf("at %d the oldest has been dead for %d ms, INFO says %d", h.clock.Now(), oldest, got)
+				}
+				if oldest > 0 {
+					seen++
+				}
 			}
-			if seen < 3 {
-				t.Errorf("a dead item was seen %d times", seen)
-			}
-		})
-	}
+			h.clock.Advance(time.Duration(rnd.IntN(3000)) * time.Millisecond)
+			die(0)
+		}
+		if seen < 3 {
+			t.Errorf("a dead item was seen %d times", seen)
+		}
+	})
 }
 
 // TestOldestDeadOfKeptItems: what UNDO may bring back does not count, and the dead of a log do until the

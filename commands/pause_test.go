@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mayfly/keyspace/eviction"
+	"mayfly/test/drill"
 )
 
 // held reports whether a command of a session would have to wait.
@@ -123,7 +124,7 @@ func TestPauseWakes(t *testing.T) {
 			t.Fatal("a write is not held back")
 		}
 		w.expect("OK", waker...)
-		if !isOver(over) {
+		if !drill.Done(over) {
 			t.Errorf("%q does not wake the client", waker)
 		}
 		if waker[1] == "PAUSE" {

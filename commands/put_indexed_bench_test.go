@@ -7,6 +7,7 @@ import (
 
 	"mayfly/commands/engine"
 	"mayfly/keyspace"
+	"mayfly/test/drill"
 )
 
 // BenchmarkPutIndexed overwrites 200,000 documents of 285 bytes one after the other, without and with indexes. Sixteen
@@ -39,9 +40,7 @@ func BenchmarkPutIndexed(b *testing.B) {
 				buf = append(buf, `"}`...)
 				lsn = max(lsn, e.Execute(s, []string{"DOC.PUT", "orders", fmt.Sprintf("doc:%012d", i%documents), string(buf)}).LSN)
 				if i%16 == 0 {
-					if err := e.CommitNow(lsn, 0); err != nil {
-						b.Fatal(err)
-					}
+					drill.Check(b, e.CommitNow(lsn, 0))
 				}
 			}
 			for _, path := range paths[:c.indexes] {
@@ -64,8 +63,6 @@ func BenchmarkPutIndexed(b *testing.B) {
 // cpuTime returns the processor time that the process has taken, in ns.
 func cpuTime(b *testing.B) int64 {
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
+	drill.Check(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return u.Utime.Nano() + u.Stime.Nano()
 }

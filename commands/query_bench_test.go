@@ -7,6 +7,7 @@ import (
 
 	"mayfly/commands/engine"
 	"mayfly/keyspace"
+	"mayfly/test/drill"
 )
 
 // BenchmarkQuery measures queries and indexed writes in the engine, without sockets, over 100,000 documents
@@ -27,9 +28,7 @@ func BenchmarkQuery(b *testing.B) {
 		}
 		for i := range n {
 			if do("DOC.PUT", "q", fmt.Sprint("id-", i), document(i, i%5, i, i/10)); i%64 == 0 {
-				if err := e.CommitNow(lsn, 0); err != nil {
-					b.Fatal(err)
-				}
+				drill.Check(b, e.CommitNow(lsn, 0))
 			}
 		}
 		e.Keyspace().BuildIndexes()
@@ -44,9 +43,7 @@ func BenchmarkQuery(b *testing.B) {
 				b.Fatal(out.Reply.Str)
 			}
 			if lsn = max(lsn, out.LSN); n%16 == 0 {
-				if err := e.CommitNow(lsn, 0); err != nil {
-					b.Fatal(err)
-				}
+				drill.Check(b, e.CommitNow(lsn, 0))
 			}
 		}
 	}

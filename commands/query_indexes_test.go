@@ -441,15 +441,10 @@ func TestQueryBesideIndexDrop(t *testing.T) {
 	other, stop, done := w.session(2), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				w.engine.Execute(other, []string{"INDEX.CREATE", "0", "/a"})
-				w.engine.Keyspace().BuildIndexes()
-				w.engine.Execute(other, []string{"INDEX.DROP", "0", "/a"})
-			}
+		for !drill.Done(stop) {
+			w.engine.Execute(other, []string{"INDEX.CREATE", "0", "/a"})
+			w.engine.Keyspace().BuildIndexes()
+			w.engine.Execute(other, []string{"INDEX.DROP", "0", "/a"})
 		}
 	}()
 	for range drill.Pick(10, 30, 1000) {

@@ -14,6 +14,7 @@ import (
 	"mayfly/commands/admin"
 	"mayfly/commands/engine"
 	"mayfly/commands/redistest"
+	"mayfly/test/drill"
 )
 
 // realRedis is a redis-server to compare with.
@@ -89,9 +90,7 @@ type realConn struct {
 func (r *realRedis) dial(t *testing.T) *realConn {
 	t.Helper()
 	conn, err := net.Dial("unix", r.socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	c := &realConn{conn: conn, in: bufio.NewReader(conn)}
 	c.do(t, "HELLO", "3")
@@ -166,9 +165,7 @@ func (c *realConn) send(t *testing.T, args ...string) {
 	for _, arg := range args {
 		msg = fmt.Appendf(msg, "$%d\r\n%s\r\n", len(arg), arg)
 	}
-	if err := c.conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, c.conn.SetDeadline(time.Now().Add(30*time.Second)))
 	if _, err := c.conn.Write(msg); err != nil {
 		t.Fatal(err)
 	}
@@ -177,9 +174,7 @@ func (c *realConn) send(t *testing.T, args ...string) {
 func (c *realConn) read(t *testing.T) engine.Reply {
 	t.Helper()
 	r, err := readReply(c.in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	return r
 }
 

@@ -252,9 +252,7 @@ func TestOnlyCommittedMessagesLeave(t *testing.T) {
 		t.Errorf("sent: %q", got)
 	}
 	w.log.change(func() { w.log.fail = nil })
-	if err := w.engine.Keyspace().Settle(lsn); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, w.engine.Keyspace().Settle(lsn))
 	w.do(1, "SET", "k", "4")
 	for got := ""; got != "__keyevent@0__:set k"; {
 		got = r.next(t) // events of before whose commit has succeeded in the end

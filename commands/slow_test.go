@@ -128,9 +128,7 @@ func (w *harness) begun(args ...string) (s *engine.Session, run engine.Run, out 
 	if err == nil {
 		err = w.engine.Run(s, r, args, run, out)
 	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	drill.Check(w.t, err)
 	if s.Ctx.Outside == nil {
 		w.t.Fatalf("%.80q leaves nothing for after the transaction", args)
 	}
@@ -180,9 +178,7 @@ func TestEditsAreComputedAgain(t *testing.T) {
 		if got := notation(w.do(2, "DOC.PATCH", "c", "d", "INCR", "/n", "1")); got != "OK" {
 			t.Fatal(got)
 		}
-		if err := w.engine.Run(s, r, args, run, out); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, w.engine.Run(s, r, args, run, out))
 	}
 	if got := notation(out.Reply); got != "OK" || tries != items.MaxTries {
 		t.Errorf("%s after %d tries, want OK after %d", got, tries, items.MaxTries)

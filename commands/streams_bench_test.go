@@ -6,6 +6,7 @@ import (
 
 	"mayfly/commands/engine"
 	"mayfly/keyspace"
+	"mayfly/test/drill"
 )
 
 // BenchmarkXRead reads the last 100 of 100,000 entries with documents of 285 bytes, and the first 100.
@@ -22,12 +23,8 @@ func BenchmarkXRead(b *testing.B) {
 	do("CONTAINER.SET", "c", "TTL", "off")
 	var tx keyspace.Tx
 	e.Keyspace().BeginAll(&tx)
-	if err := tx.SetLog(tx.Container("c"), keyspace.LogSettings{Seconds: 1e6, MaxLen: 1e6, Bodies: true}); err != nil {
-		b.Fatal(err)
-	}
-	if err := e.Keyspace().Wait(tx.Close()); err != nil {
-		b.Fatal(err)
-	}
+	drill.Check(b, tx.SetLog(tx.Container("c"), keyspace.LogSettings{Seconds: 1e6, MaxLen: 1e6, Bodies: true}))
+	drill.Check(b, e.Keyspace().Wait(tx.Close()))
 	const entries = 100_000
 	for i := range entries {
 		do("DOC.PUT", "c", fmt.Sprint(i), benchDocument)

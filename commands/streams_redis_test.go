@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -23,9 +22,7 @@ func (w *harness) logDeaths(container string) {
 	var tx keyspace.Tx
 	w.engine.Keyspace().BeginAll(&tx)
 	err := tx.SetLog(tx.Container(container), keyspace.LogSettings{Seconds: 1e6, MaxLen: 1e6, Bodies: true})
-	if err := errors.Join(err, w.engine.Keyspace().Wait(tx.Close())); err != nil {
-		w.t.Fatal(err)
-	}
+	drill.Check(w.t, err, w.engine.Keyspace().Wait(tx.Close()))
 }
 
 // logged returns the entries of a container's log behind an id.

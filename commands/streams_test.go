@@ -12,6 +12,7 @@ import (
 	"mayfly/keyspace"
 	"mayfly/keyspace/deaths"
 	"mayfly/keyspace/streamid"
+	"mayfly/test/drill"
 )
 
 // blocked is a command of a test that waits.
@@ -52,7 +53,7 @@ func cloned(r engine.Reply) engine.Reply {
 // waits checks that the command waits, and still does after it has run again.
 func (b *blocked) waits() {
 	b.w.t.Helper()
-	if isOver(b.out.Resume) {
+	if drill.Done(b.out.Resume) {
 		b.w.t.Errorf("%q is woken", b.args)
 	}
 }
@@ -68,9 +69,7 @@ func (b *blocked) woken() engine.Reply {
 		}
 		b.again()
 	}
-	if err := b.w.engine.Keyspace().Wait(b.out.LSN); err != nil {
-		b.w.t.Fatal(err)
-	}
+	drill.Check(b.w.t, b.w.engine.Keyspace().Wait(b.out.LSN))
 	return b.out.Reply
 }
 
@@ -224,9 +223,7 @@ func TestXDelInPortions(t *testing.T) {
 	args = append(args, args[3]) // again
 	s := w.session(1)
 	run, err := streams.ParseXDel(&engine.Input{Args: args})
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	if s.Current, err = s.Resolve(args); err != nil {
 		t.Fatal(err)
 	}

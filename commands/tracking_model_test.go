@@ -3,7 +3,6 @@ package commands
 import (
 	"fmt"
 	"math/rand/v2"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -46,14 +45,10 @@ func (c *cache) hear(t *testing.T, m engine.Reply) {
 // beside a client that caches. Whatever it keeps after its messages is what a read returns.
 func TestCacheIsNeverStale(t *testing.T) {
 	t.Parallel()
-	first := drill.Seed(t)
-	for seed := range drill.Pick[uint64](3, 6, 300) {
-		seed += first
-		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
-			t.Parallel()
-			playCache(t, rand.New(rand.NewPCG(seed, 0)), drill.Pick(600, 1500, 4000))
-		})
-	}
+	drill.Seeds(t, 3, 6, 300, func(t *testing.T, seed uint64) {
+		t.Parallel()
+		playCache(t, rand.New(rand.NewPCG(seed, 0)), drill.Pick(600, 1500, 4000))
+	})
 }
 
 func playCache(t *testing.T, random *rand.Rand, steps int) {

@@ -2,7 +2,6 @@ package commands
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -227,9 +226,7 @@ func TestTransactionIsOneGroup(t *testing.T) {
 	if read := w.engine.Execute(other, []string{"EXEC"}).LSN; read < written {
 		t.Errorf("a transaction that reads what is not committed yet waits for %d, not %d", read, written)
 	}
-	if err := w.engine.Keyspace().Wait(written); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, w.engine.Keyspace().Wait(written))
 }
 
 // TestTornTransaction cuts the journal at every byte of the last commit, as a crash may. Its transaction
@@ -287,9 +284,7 @@ func (w *harness) newestJournal(fsys vfs.FS) vfs.File {
 		}
 	}
 	f, openErr := fsys.OpenFile(w.dir+"/"+name, os.O_RDWR, 0)
-	if err := errors.Join(err, openErr); err != nil {
-		w.t.Fatal(err)
-	}
+	drill.Check(w.t, err, openErr)
 	return f
 }
 
@@ -298,9 +293,7 @@ func journalSize(w *harness) int64 {
 	f := w.newestJournal(w.disk)
 	defer f.Close()
 	info, err := f.Stat()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	drill.Check(w.t, err)
 	return info.Size()
 }
 
@@ -310,19 +303,13 @@ func dumpCut(w *harness, end int64) []string {
 	disk := vfstest.NewMemory()
 	vfstest.Copy(w.t, w.disk, w.dir, disk, w.dir)
 	f := w.newestJournal(disk)
-	if err := errors.Join(f.Truncate(end), f.Close()); err != nil {
-		w.t.Fatal(err)
-	}
+	drill.Check(w.t, f.Truncate(end), f.Close())
 	ks, err := keyspace.Open(keyspace.Options{FS: disk, Dir: w.dir, Partitions: 4, Clock: clock.NewManual(testStart), NoPurge: true})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	drill.Check(w.t, err)
 	other := &harness{t: w.t, engine: engine.NewEngine(ks, nil, zerolog.Nop())}
 	all := other.dump()
 	other.check()
-	if err := ks.Close(); err != nil {
-		w.t.Fatal(err)
-	}
+	drill.Check(w.t, ks.Close())
 	return all
 }
 

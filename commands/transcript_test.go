@@ -12,6 +12,7 @@ import (
 
 	"mayfly/commands/admin"
 	"mayfly/commands/engine"
+	"mayfly/test/drill"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the replies as they are now into the transcripts")
@@ -87,9 +88,7 @@ func eachTranscript(t *testing.T, play func(t *testing.T, steps []step)) {
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			steps := parseTranscript(string(text))
 			play(t, steps)
@@ -100,9 +99,7 @@ func eachTranscript(t *testing.T, play func(t *testing.T, steps []step)) {
 			for _, s := range steps {
 				out.WriteString(strings.Join(append([]string{s.text}, s.want...), "\n") + "\n")
 			}
-			if err := os.WriteFile(file, []byte(out.String()), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, os.WriteFile(file, []byte(out.String()), 0o644))
 		})
 	}
 }

@@ -52,14 +52,10 @@ func (m *model) removeDead(now int64) {
 // passing time. Existence, expirations and counts must agree with the model.
 func TestTTLAgainstModel(t *testing.T) {
 	t.Parallel()
-	first := drill.Seed(t)
-	for seed := range drill.Pick[uint64](2, 3, 200) {
-		seed += first
-		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
-			t.Parallel()
-			playModel(t, rand.New(rand.NewPCG(seed, 0)))
-		})
-	}
+	drill.Seeds(t, 2, 3, 200, func(t *testing.T, seed uint64) {
+		t.Parallel()
+		playModel(t, rand.New(rand.NewPCG(seed, 0)))
+	})
 }
 
 func playModel(t *testing.T, rnd *rand.Rand) {

@@ -75,10 +75,8 @@ func (s *sim) runTimed(until time.Duration, moments []time.Duration, act func())
 		for len(moments) > 0 && moments[0] <= wake {
 			s.now = max(s.now, moments[0])
 			s.purge.mono()
-			select {
-			case <-s.purge.timers.ring:
+			if s.rings() {
 				wake = s.now
-			default:
 			}
 		}
 		s.now = max(s.now, wake)

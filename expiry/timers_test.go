@@ -77,12 +77,7 @@ func TestTimersAreAHeap(t *testing.T) {
 
 // rings reports whether the runner was woken.
 func (s *sim) rings() bool {
-	select {
-	case <-s.purge.timers.ring:
-		return true
-	default:
-		return false
-	}
+	return drill.Done(s.purge.timers.ring)
 }
 
 // TestEarlierTimersRing: a timer that is due before the runner would wake wakes it, once. Others do not.

@@ -7,7 +7,7 @@ import (
 	"mayfly/expiry"
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/record"
-	_ "mayfly/test/drill" // its flags
+	"mayfly/test/drill"
 )
 
 // set returns the command that sets an item.
@@ -37,9 +37,7 @@ func TestReadBatch(t *testing.T) {
 	t.Parallel()
 	var b followedBatch
 	for range 2 { // it is used again
-		if err := b.Read(someBatch()); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, b.Read(someBatch()))
 		if len(b.Items) != 3 || b.Items[0].Change != itemPut || b.Items[1].Change != itemRemoved || b.Items[2].Change != itemTouched {
 			t.Fatalf("the items are %+v", b.Items)
 		}
@@ -56,9 +54,7 @@ func TestReadBatch(t *testing.T) {
 			t.Errorf("the clock is %+v, the version %x, undo %v, logs %v, deletes %v", b.Clock, b.Version, b.Undo, b.Logs, b.Deletes)
 		}
 	}
-	if err := b.Read(container(record.Container{Number: 3, Name: "x", Log: &record.Log{Number: 9, Deletes: true}}) + del(record.ContainerKey(3))); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, b.Read(container(record.Container{Number: 3, Name: "x", Log: &record.Log{Number: 9, Deletes: true}})+del(record.ContainerKey(3))))
 	if rec, ok := b.Records[3]; rec != nil || !ok || !b.Logs || !b.Deletes || len(b.Items) != 0 || b.Clock.TS != 0 || b.Version != 0 {
 		t.Errorf("the batch is %+v", b)
 	}

@@ -9,14 +9,13 @@ import (
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/replica"
+	"mayfly/test/drill"
 )
 
 // BenchmarkApply applies batches of 800 puts of 285 bytes among 200,000 items. A put is an operation.
 func BenchmarkApply(b *testing.B) {
 	ks, err := Open(Options{Dir: b.TempDir(), NoPurge: true, noCheckpoints: true, noSweeps: true, Replicator: newFakeLog().seat()})
-	if err != nil {
-		b.Fatal(err)
-	}
+	drill.Check(b, err)
 	defer ks.Close()
 	const size, items = 800, 200_000
 	body := `{"text":"` + strings.Repeat("x", 285-len(`{"text":""}`)) + `"}`
@@ -35,9 +34,7 @@ func BenchmarkApply(b *testing.B) {
 	apply := func() {
 		next := text[int(index)%len(text)]
 		index++
-		if err := ks.Apply(next, replica.Tail{Position: replica.Position{Index: index, Term: 1, Moment: epoch}}); err != nil {
-			b.Fatal(err)
-		}
+		drill.Check(b, ks.Apply(next, replica.Tail{Position: replica.Position{Index: index, Term: 1, Moment: epoch}}))
 	}
 	for range text {
 		apply()

@@ -107,9 +107,7 @@ func (h *everything) change(tx *Tx) {
 		}
 	case step < 76:
 		d, err := index.Define([][]string{{"/n"}, {"/s", "/n"}, {"/at"}}[h.random.IntN(3)], false)
-		if err != nil {
-			h.t.Fatal(err)
-		}
+		drill.Check(h.t, err)
 		if !tx.CreateIndex(c, d) {
 			tx.DropIndex(c, d)
 		}
@@ -136,9 +134,7 @@ func (h *everything) change(tx *Tx) {
 
 func (h *everything) setLog(tx *Tx, c *Container) {
 	seconds := []int64{0, 20, 100, int64(expiry.MaxTTL)}[h.random.IntN(4)]
-	if err := tx.SetLog(c, LogSettings{Seconds: seconds, MaxLen: int64(5 + h.random.IntN(40)), Bodies: h.random.IntN(2) == 0, Deletes: h.random.IntN(2) == 0}); err != nil {
-		h.t.Fatal(err)
-	}
+	drill.Check(h.t, tx.SetLog(c, LogSettings{Seconds: seconds, MaxLen: int64(5 + h.random.IntN(40)), Bodies: h.random.IntN(2) == 0, Deletes: h.random.IntN(2) == 0}))
 }
 
 // write puts an item, or only its header.
@@ -211,9 +207,7 @@ func (h *everything) step() {
 	case step == 9 && h.random.IntN(4) == 0:
 		h.EndAllWindows()
 	case step == 10:
-		if err := h.SetUndoWindow([]int64{0, 5, 30, 60}[h.random.IntN(4)]); err != nil {
-			h.t.Fatal(err)
-		}
+		drill.Check(h.t, h.SetUndoWindow([]int64{0, 5, 30, 60}[h.random.IntN(4)]))
 	case step == 11:
 		h.KeepDeadUntil([]int64{0, h.clock.Now() + 3000}[h.random.IntN(2)])
 	case step == 12:
@@ -259,32 +253,26 @@ func (h *everything) step() {
 // the leader is, and what its own folder has.
 func TestApplyHistory(t *testing.T) {
 	t.Parallel()
-	first := drill.Seed(t)
-	for n := range drill.Pick[uint64](1, 2, 100) {
-		seed := first + n
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			h := &everything{t: t, random: rand.New(rand.NewPCG(seed, 7)), rollbacks: seed%2 == 0,
-				opened: open(t, func(o *Options) { o.Partitions = 1 + int(seed%4); o.noCheckpoints = true })}
-			h.evictBy([]eviction.Policy{eviction.AllKeysLRU, eviction.VolatileTTL, eviction.AllKeysRandom}[seed%3])
-			f := newMirror(t, h.opened)
-			f.rollbacks = h.rollbacks
-			defer f.ks.Close()
-			for i := range 600 {
-				h.step()
-				if h.random.IntN(6) == 0 {
-					f.compare()
-				}
-				if i%100 == 99 {
-					f.compareReopened()
-				}
-				if i%150 == 75 {
-					f.ship()
-					if err := f.ks.Save(); err != nil {
-						t.Fatal(err)
-					}
-				}
+	drill.Seeds(t, 1, 2, 100, func(t *testing.T, seed uint64) {
+		h := &everything{t: t, random: rand.New(rand.NewPCG(seed, 7)), rollbacks: seed%2 == 0,
+			opened: open(t, func(o *Options) { o.Partitions = 1 + int(seed%4); o.noCheckpoints = true })}
+		h.evictBy([]eviction.Policy{eviction.AllKeysLRU, eviction.VolatileTTL, eviction.AllKeysRandom}[seed%3])
+		f := newMirror(t, h.opened)
+		f.rollbacks = h.rollbacks
+		defer f.ks.Close()
+		for i := range 600 {
+			h.step()
+			if h.random.IntN(6) == 0 {
+				f.compare()
 			}
-			f.compare()
-		})
-	}
+			if i%100 == 99 {
+				f.compareReopened()
+			}
+			if i%150 == 75 {
+				f.ship()
+				drill.Check(t, f.ks.Save())
+			}
+		}
+		f.compare()
+	})
 }

@@ -11,6 +11,7 @@ import (
 	"mayfly/expiry"
 	"mayfly/keyspace/deaths"
 	"mayfly/keyspace/streamid"
+	"mayfly/test/drill"
 )
 
 // TestApplyBesideReaders: those who read from a follower while it applies see each transaction of the leader
@@ -23,9 +24,7 @@ func TestApplyBesideReaders(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	h := &everything{t: t, random: random, opened: &opened{Keyspace: leader.Keyspace, t: t, clock: leader.clock, opt: leader.opt}}
 	h.all(func(tx *Tx) { tx.CreateContainer("pairs", expiry.Forever, expiry.Strict) })
-	if err := leader.journal.CommitAll(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, leader.journal.CommitAll())
 	follower.follow()
 	var stop atomic.Bool
 	reads := make(chan struct{})
@@ -107,9 +106,7 @@ func TestApplyBesideReaders(t *testing.T) {
 			h.step()
 		}
 		leader.sweep()
-		if err := leader.journal.CommitAll(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, leader.journal.CommitAll())
 		follower.follow()
 		if i%50 == 0 {
 			<-reads // readers run on a busy machine, too
@@ -122,12 +119,8 @@ func TestApplyBesideReaders(t *testing.T) {
 		t.Error("the follower differs from the leader: ", d)
 	}
 	for _, n := range []*node{leader, follower} {
-		if err := n.Check(); err != nil {
-			t.Error(err)
-		}
-		if err := n.Close(); err != nil {
-			t.Error(err)
-		}
+		drill.Report(t, n.Check())
+		drill.Report(t, n.Close())
 	}
 }
 
@@ -155,9 +148,7 @@ func TestWatchOnAFollower(t *testing.T) {
 		h := &opened{Keyspace: leader.Keyspace, t: t, clock: leader.clock, opt: leader.opt}
 		settle := func() {
 			leader.sweep()
-			if err := leader.journal.CommitAll(); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, leader.journal.CommitAll())
 			follower.follow()
 		}
 		h.all(func(tx *Tx) {

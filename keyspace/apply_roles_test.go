@@ -1,7 +1,6 @@
 package keyspace
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -64,9 +63,7 @@ func (n *numbersInLog) read(t *testing.T, log *fakeLog) {
 func (n *numbersInLog) container(t *testing.T, index uint64, before uint32, o aof.Op) {
 	t.Helper()
 	number, err := record.ContainerNumber(o.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	if o.Del {
 		n.seen[number], n.dropped[number] = false, true
 		return
@@ -82,9 +79,7 @@ func (n *numbersInLog) item(t *testing.T, index uint64, o aof.Op) {
 	t.Helper()
 	key, _ := record.TouchedKey(o.Key)
 	k, err := record.SplitKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	if !n.seen[k.Container] && !n.dropped[k.Container] {
 		t.Fatalf("entry %d has the item %q of a container that is not there", index, o.Key)
 	}
@@ -125,9 +120,7 @@ func (c *nodes) settle() {
 	c.t.Helper()
 	c.given = max(c.given, c.leader.Keyspace.catalogue.Next())
 	c.leader.sweep()
-	if err := c.leader.journal.CommitAll(); err != nil {
-		c.t.Fatal(err)
-	}
+	drill.Check(c.t, c.leader.journal.CommitAll())
 	for _, n := range c.all {
 		if n != c.leader {
 			n.clock.Advance(time.Duration(c.leader.clock.Now()-n.clock.Now()) * time.Millisecond)
@@ -163,17 +156,13 @@ func (c *nodes) compare() {
 // compareFolder compares a node with its folder, opened without a cluster.
 func (c *nodes) compareFolder(n *node) {
 	c.t.Helper()
-	if err := n.Halt(); err != nil {
-		c.t.Fatal(err)
-	}
+	drill.Check(c.t, n.Halt())
 	opt := Options{FS: n.opt.FS, Dir: newDir(n.opt.FS), Clock: clock.NewManual(n.Now()), NoPurge: true, noCheckpoints: true}
 	n.storage.Lock()
 	copyFolder(c.t, n.opt.FS, n.Dir(), opt.Dir)
 	n.storage.Unlock()
 	fresh, err := Open(opt)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	drill.Check(c.t, err)
 	defer fresh.storage.Abandon()
 	now := c.leader.Now()
 	if d := difference(n.describe(now, !c.h.rollbacks), fresh.describe(now, !c.h.rollbacks)); d != "" {
@@ -213,54 +202,44 @@ func (c *nodes) restart(n *node) {
 // and in their folders.
 func TestApplyRoles(t *testing.T) {
 	t.Parallel()
-	first := drill.Seed(t)
-	for n := range drill.Pick[uint64](1, 2, 100) {
-		seed := first + n
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			random := rand.New(rand.NewPCG(seed, 8))
-			c := &nodes{t: t, random: random, log: newFakeLog(), h: &everything{t: t, random: random, rollbacks: seed%2 == 0}}
-			for range 3 {
-				c.all = append(c.all, newNode(t, c.log, func(o *Options) {
-					o.Partitions = 1 + int(seed%4)
-					o.DeathsHeard = func() bool { return seed%3 == 0 }
-				}))
-			}
-			c.elect(c.all[0])
-			for range 600 {
-				c.h.step()
-				n := c.all[random.IntN(3)]
-				switch step := random.IntN(60); {
-				case step < 10:
-					c.compare()
-				case step < 20:
-					if err := c.leader.journal.CommitAll(); err != nil {
-						t.Fatal(err)
-					}
-					if n != c.leader {
-						n.follow()
-					}
-				case step < 26 && n != c.leader:
-					c.read(n)
-				case step < 28:
-					c.compare()
-					c.compareFolder(n)
-				case step < 30:
-					c.settle()
-					if err := n.Save(); err != nil {
-						t.Fatal(err)
-					}
-				case step < 32 && n != c.leader:
-					c.restart(n)
-				case step < 35 && n != c.leader:
-					c.elect(n)
+	drill.Seeds(t, 1, 2, 100, func(t *testing.T, seed uint64) {
+		random := rand.New(rand.NewPCG(seed, 8))
+		c := &nodes{t: t, random: random, log: newFakeLog(), h: &everything{t: t, random: random, rollbacks: seed%2 == 0}}
+		for range 3 {
+			c.all = append(c.all, newNode(t, c.log, func(o *Options) {
+				o.Partitions = 1 + int(seed%4)
+				o.DeathsHeard = func() bool { return seed%3 == 0 }
+			}))
+		}
+		c.elect(c.all[0])
+		for range 600 {
+			c.h.step()
+			n := c.all[random.IntN(3)]
+			switch step := random.IntN(60); {
+			case step < 10:
+				c.compare()
+			case step < 20:
+				drill.Check(t, c.leader.journal.CommitAll())
+				if n != c.leader {
+					n.follow()
 				}
+			case step < 26 && n != c.leader:
+				c.read(n)
+			case step < 28:
+				c.compare()
+				c.compareFolder(n)
+			case step < 30:
+				c.settle()
+				drill.Check(t, n.Save())
+			case step < 32 && n != c.leader:
+				c.restart(n)
+			case step < 35 && n != c.leader:
+				c.elect(n)
 			}
-			c.compare()
-			for _, n := range c.all {
-				if err := n.Close(); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
+		}
+		c.compare()
+		for _, n := range c.all {
+			drill.Report(t, n.Close())
+		}
+	})
 }

@@ -48,9 +48,7 @@ func newMirror(t *testing.T, leader *opened) *mirror {
 // ship applies what the leader has committed.
 func (m *mirror) ship() {
 	m.t.Helper()
-	if err := m.leader.journal.CommitAll(); err != nil {
-		m.t.Fatal(err)
-	}
+	drill.Check(m.t, m.leader.journal.CommitAll())
 	m.clock.Advance(time.Duration(m.leader.clock.Now()-m.clock.Now()) * time.Millisecond)
 	for _, f := range m.leader.journal.Files() {
 		if f.Generation < m.file {
@@ -60,9 +58,7 @@ func (m *mirror) ship() {
 			m.file, m.offset = f.Generation, 0
 		}
 		text, err := vfs.ReadFile(m.leader.opt.FS, f.Path)
-		if err != nil {
-			m.t.Fatal(err)
-		}
+		drill.Check(m.t, err)
 		m.read(string(text[m.offset:f.Size]))
 		m.offset = f.Size
 	}
@@ -115,9 +111,7 @@ func (m *mirror) compare() {
 // compareReopened compares the follower with what its folder has.
 func (m *mirror) compareReopened() {
 	m.t.Helper()
-	if err := m.ks.Halt(); err != nil {
-		m.t.Fatal(err)
-	}
+	drill.Check(m.t, m.ks.Halt())
 	opt := m.opt
 	opt.Dir = newDir(m.opt.FS)
 	m.ks.storage.Lock()
@@ -125,9 +119,7 @@ func (m *mirror) compareReopened() {
 	m.ks.storage.Unlock()
 	opt.Clock = clock.NewManual(m.clock.Now())
 	fresh, err := Open(opt)
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	drill.Check(m.t, err)
 	defer fresh.storage.Abandon()
 	now := m.clock.Now()
 	if d := difference(m.ks.describe(now, true), fresh.describe(now, true)); d != "" {
@@ -225,50 +217,46 @@ func (ks *Keyspace) describeTable(c *Container, n int, t *table, now int64, add 
 // TestApplyUndoModel: a follower of a leader that takes the steps of TestUndoModel is what the leader is.
 func TestApplyUndoModel(t *testing.T) {
 	t.Parallel()
-	first := drill.Seed(t)
-	for n := range drill.Pick[uint64](2, 4, 200) {
-		seed := first + n
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			m := &undoModel{
-				opened: open(t, func(o *Options) { o.Partitions = 2; o.noCheckpoints = true }), random: rand.New(rand.NewPCG(seed, 12)),
-				containers: map[string]*undoContainer{"0": {expiry.Policy{Default: expiry.Forever}, make(map[string]Item), 0}},
-				stacks:     make(map[string][]undoChange), window: 60,
+	drill.Seeds(t, 2, 4, 200, func(t *testing.T, seed uint64) {
+		m := &undoModel{
+			opened: open(t, func(o *Options) { o.Partitions = 2; o.noCheckpoints = true }), random: rand.New(rand.NewPCG(seed, 12)),
+			containers: map[string]*undoContainer{"0": {expiry.Policy{Default: expiry.Forever}, make(map[string]Item), 0}},
+			stacks:     make(map[string][]undoChange), window: 60,
+		}
+		m.setWindow()
+		f := newMirror(t, m.opened)
+		defer f.ks.Close()
+		for i := range 400 {
+			m.catalogueTx(func(tx *Tx) {
+				for range 1 + m.random.IntN(3) {
+					m.change(tx)
+				}
+			})
+			switch m.random.IntN(12) {
+			case 0, 1:
+				m.clock.Advance(time.Duration(m.random.IntN(6000)) * time.Millisecond)
+			case 2:
+				m.PurgeOnce()
+				m.EndWindows()
+			case 3:
+				f.ks.PurgeOnce()
+			case 4:
+				if m.random.IntN(5) == 0 {
+					m.EndAllWindows()
+					clear(m.stacks)
+				}
+			case 5:
+				m.window = []int64{0, 5, 30, 60, 60}[m.random.IntN(5)]
+				m.setWindow()
 			}
-			m.setWindow()
-			f := newMirror(t, m.opened)
-			defer f.ks.Close()
-			for i := range 400 {
-				m.catalogueTx(func(tx *Tx) {
-					for range 1 + m.random.IntN(3) {
-						m.change(tx)
-					}
-				})
-				switch m.random.IntN(12) {
-				case 0, 1:
-					m.clock.Advance(time.Duration(m.random.IntN(6000)) * time.Millisecond)
-				case 2:
-					m.PurgeOnce()
-					m.EndWindows()
-				case 3:
-					f.ks.PurgeOnce()
-				case 4:
-					if m.random.IntN(5) == 0 {
-						m.EndAllWindows()
-						clear(m.stacks)
-					}
-				case 5:
-					m.window = []int64{0, 5, 30, 60, 60}[m.random.IntN(5)]
-					m.setWindow()
-				}
-				if m.random.IntN(4) == 0 {
-					f.compare()
-				}
-				if i%50 == 49 {
-					f.compareReopened()
-				}
+			if m.random.IntN(4) == 0 {
+				f.compare()
 			}
-		})
-	}
+			if i%50 == 49 {
+				f.compareReopened()
+			}
+		}
+	})
 }
 
 // TestApplyUndoAfterRestart: a follower that has started while a container with an index was set aside has
@@ -278,13 +266,9 @@ func TestApplyUndoAfterRestart(t *testing.T) {
 	log := newFakeLog()
 	leader, follower := newNode(t, log), newNode(t, log)
 	leader.lead()
-	if err := leader.SetUndoWindow(60); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, leader.SetUndoWindow(60))
 	d, err := index.Define([]string{"/a"}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	settle := func(f func(tx *Tx)) {
 		leader.mustWait(leader.catalogue(f))
 		follower.follow()
@@ -299,9 +283,7 @@ func TestApplyUndoAfterRestart(t *testing.T) {
 		"drop":  func(tx *Tx) { tx.Drop(tx.Container("c")) },
 	} {
 		settle(remove)
-		if err := follower.Close(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, follower.Close())
 		follower.open()
 		follower.follow()
 		settle(func(tx *Tx) {

@@ -15,6 +15,7 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/keyspace/store"
+	"mayfly/test/drill"
 	"mayfly/vfs"
 	"mayfly/vfs/vfstest"
 )
@@ -30,12 +31,7 @@ func TestBackupIsOneMoment(t *testing.T) {
 		pair := []string{fmt.Sprint("left-", w), fmt.Sprint("right-", w)}
 		writers.Go(func() {
 			var tx Tx
-			for n := 0; ; n++ {
-				select {
-				case <-stop:
-					return
-				default:
-				}
+			for n := 0; !drill.Done(stop); n++ {
 				o.BeginKeys(&tx, pair)
 				for _, id := range pair {
 					tx.Put(tx.Container("0"), id, Plain, fmt.Sprint(n), expiry.Inherit)
@@ -50,9 +46,7 @@ func TestBackupIsOneMoment(t *testing.T) {
 	for i := range 5 {
 		o.put("0", fmt.Sprint("before-", i), "{}", expiry.Inherit)
 		path := filepath.Join(newDir(o.opt.FS), "backup")
-		if err := o.Backup(path); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, o.Backup(path))
 		b := &opened{t: t, clock: o.clock, opt: Options{FS: o.opt.FS, Dir: path, Clock: o.clock, NoPurge: true}}
 		b.start()
 		items := b.dump()
@@ -182,9 +176,7 @@ func TestBackupToASlowDiskDelaysNothing(t *testing.T) {
 		}
 	}
 	close(resume)
-	if err := <-result; err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, <-result)
 	b := &opened{t: t, clock: o.clock, opt: Options{FS: o.opt.FS, Dir: path, Clock: o.clock, NoPurge: true}}
 	b.start()
 	defer b.stop()

@@ -10,6 +10,7 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
+	"mayfly/test/drill"
 )
 
 // benchBody is a document of 285 bytes.
@@ -18,9 +19,7 @@ var benchBody = `{"v":"` + strings.Repeat("x", 277) + `"}`
 func openBench(b *testing.B) *Keyspace {
 	b.Helper()
 	ks, err := Open(Options{Dir: b.TempDir(), NoPurge: true})
-	if err != nil {
-		b.Fatal(err)
-	}
+	drill.Check(b, err)
 	b.Cleanup(func() { ks.Close() })
 	return ks
 }
@@ -47,9 +46,7 @@ func BenchmarkPut(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		lsn := benchPut(ks, &tx, ids[i*7919%len(ids)])
 		if i%16 == 15 {
-			if err := ks.Wait(lsn); err != nil {
-				b.Fatal(err)
-			}
+			drill.Check(b, ks.Wait(lsn))
 		}
 	}
 }
@@ -87,9 +84,7 @@ func BenchmarkCheckpoint(b *testing.B) {
 			for _, id := range benchIDs(n) {
 				put(id)
 			}
-			if err := ks.Save(); err != nil {
-				b.Fatal(err)
-			}
+			drill.Check(b, ks.Save())
 			b.ReportAllocs()
 			next := n
 			for b.Loop() {
@@ -103,9 +98,7 @@ func BenchmarkCheckpoint(b *testing.B) {
 					put(id)
 				}
 				b.StartTimer()
-				if err := ks.Save(); err != nil {
-					b.Fatal(err)
-				}
+				drill.Check(b, ks.Save())
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/writes, "ns/write")
 		})
@@ -135,9 +128,7 @@ func BenchmarkMemory(b *testing.B) {
 			}
 		}
 		b.ReportMetric(float64(heap()-before)/n, "B/doc-in-journal")
-		if err := ks.Save(); err != nil {
-			b.Fatal(err)
-		}
+		drill.Check(b, ks.Save())
 		b.ReportMetric(float64(heap()-before)/n, "B/doc-stored")
 		runtime.KeepAlive(ids)
 		b.StartTimer()
@@ -152,9 +143,7 @@ func BenchmarkSample(b *testing.B) {
 		b.Run(map[bool]string{false: "living", true: "dead"}[dead], func(b *testing.B) {
 			clock := clock.NewManual(1)
 			ks, err := Open(Options{Dir: b.TempDir(), NoPurge: true, Clock: clock})
-			if err != nil {
-				b.Fatal(err)
-			}
+			drill.Check(b, err)
 			defer ks.Close()
 			ids := benchIDs(n)
 			var tx Tx

@@ -30,9 +30,7 @@ type place struct{ container, id string }
 func itemsIn(t *testing.T, dir string) map[place]record.Item {
 	t.Helper()
 	db, err := buntdbtest.OpenFolder(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	defer db.Close()
 	names := make(map[uint32]string) // containers by number
 	items := make(map[place]record.Item)
@@ -75,14 +73,10 @@ func itemsIn(t *testing.T, dir string) map[place]record.Item {
 		})
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	for key, rec := range touches {
 		touch, base, err := record.ReadTouch(key, rec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		itemKey, _ := record.TouchedKey(key)
 		k, _ := record.SplitKey(itemKey)
 		at := place{names[k.Container], k.ID}
@@ -127,9 +121,7 @@ type live struct {
 func openLive(t *testing.T, policy keyspace.Fsync) *live {
 	t.Helper()
 	ks, err := keyspace.Open(keyspace.Options{FS: vfstest.Fast(), Dir: t.TempDir(), Partitions: 4, Fsync: policy})
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	l := &live{Keyspace: ks, t: t}
 	t.Cleanup(l.stop)
 	return l
@@ -141,17 +133,13 @@ func (l *live) stop() {
 		return
 	}
 	l.closed = true
-	if err := l.Close(); err != nil {
-		l.t.Error(err)
-	}
+	drill.Report(l.t, l.Close())
 }
 
 // commit closes a transaction and waits until it is committed.
 func (l *live) commit(tx *keyspace.Tx) {
 	l.t.Helper()
-	if err := l.Wait(tx.Close()); err != nil {
-		l.t.Error(err)
-	}
+	drill.Report(l.t, l.Wait(tx.Close()))
 }
 
 // all runs a transaction on the catalogue.
@@ -213,9 +201,7 @@ func (l *live) write(random *rand.Rand, containers []string, writes, ids int) {
 		}
 		last = tx.Close()
 		if n%50 == 0 || n == writes-1 {
-			if err := l.Wait(last); err != nil {
-				l.t.Fatal(err)
-			}
+			drill.Check(l.t, l.Wait(last))
 		}
 	}
 }
@@ -231,9 +217,7 @@ func (l *live) tryCopy() (to string, ok bool) {
 	if l.shape() != before || errors.Is(err, os.ErrNotExist) {
 		return "", false
 	}
-	if err != nil {
-		l.t.Error(err)
-	}
+	drill.Report(l.t, err)
 	return to, true
 }
 
@@ -274,9 +258,7 @@ func TestBuntdbReadsTheFolder(t *testing.T) {
 			}
 			l.write(random, containers, 10_000, 6_000)
 			check("all in the journal")
-			if err := l.Save(); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, l.Save())
 			check("after a checkpoint")
 			l.write(random, containers, 3_000, 6_000)
 			check("store and journal")
@@ -326,9 +308,7 @@ func TestBuntdbReadsATornJournal(t *testing.T) {
 	dir := l.copy()
 	path := filepath.Join(dir, filepath.Base(journals[0]))
 	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	end := l.Stats().JournalBytes
 	if int64(len(whole)) <= end || size >= end {
 		t.Fatalf("the journal has %d bytes, %d with preallocated zeros; it had %d", end, len(whole), size)
@@ -338,9 +318,7 @@ func TestBuntdbReadsATornJournal(t *testing.T) {
 			"cut":    whole[:at],
 			"zeroed": append(whole[:at:at], make([]byte, int64(len(whole))-at)...),
 		} {
-			if err := os.WriteFile(path, content, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, os.WriteFile(path, content, 0o600))
 			want := before
 			if _, there := itemsIn(t, dir)[place{"0", "last"}]; there {
 				want = after
@@ -392,13 +370,8 @@ func TestBuntdbReadsACopyOfARunningFolder(t *testing.T) {
 				}
 				items = append(items, mine...)
 				writers.Go(func() {
-					for n := 0; ; n++ {
-						select {
-						case <-stop:
-							return
-						default:
-							l.next(mine[n%len(mine)])
-						}
+					for n := 0; !drill.Done(stop); n++ {
+						l.next(mine[n%len(mine)])
 					}
 				})
 			}
@@ -420,9 +393,7 @@ func TestBuntdbReadsACopyOfARunningFolder(t *testing.T) {
 				for i, c := range items {
 					at := place{"0", c.id}
 					it, there := found[at]
-					if err := c.check(it, there, acked[i], sent[i]); err != nil {
-						t.Error(err)
-					}
+					drill.Report(t, c.check(it, there, acked[i], sent[i]))
 					delete(found, at)
 				}
 				for at, it := range found {
@@ -465,9 +436,7 @@ func (l *live) shape() (s string) {
 	l.t.Helper()
 	for _, pattern := range []string{"*.db", "*.tmp"} {
 		names, err := filepath.Glob(filepath.Join(l.Dir(), pattern))
-		if err != nil {
-			l.t.Fatal(err)
-		}
+		drill.Check(l.t, err)
 		for _, name := range names {
 			s += name
 			if fi, err := os.Stat(name); err == nil && !strings.HasPrefix(filepath.Base(name), "journal-") {

@@ -89,9 +89,7 @@ func (h *history) checkpoint(beside func()) {
 	defer h.o.storage.Unlock()
 	h.beside = beside
 	defer func() { h.beside = func() {} }()
-	if err := h.o.storage.SaveLocked(); err != nil {
-		h.t.Fatal(err)
-	}
+	drill.Check(h.t, h.o.storage.SaveLocked())
 }
 
 // compact compacts a store and calls beside between the pieces of its items.
@@ -101,18 +99,14 @@ func (h *history) compact(beside func()) {
 	defer h.o.storage.Unlock()
 	h.beside = beside
 	defer func() { h.beside = func() {} }()
-	if err := h.o.storage.RewriteStore(h.o.storage.Store(h.r.IntN(2)), nil); err != nil {
-		h.t.Fatal(err)
-	}
+	drill.Check(h.t, h.o.storage.RewriteStore(h.o.storage.Store(h.r.IntN(2)), nil))
 }
 
 // checkWaste checks that a compaction of all stores leaves only the items in memory.
 func (h *history) checkWaste() {
 	h.t.Helper()
 	for _, p := range h.o.partitions {
-		if err := h.o.storage.CompactStore(h.o.storage.Store(p.Number), nil); err != nil {
-			h.t.Fatal(err)
-		}
+		drill.Check(h.t, h.o.storage.CompactStore(h.o.storage.Store(p.Number), nil))
 		if size := h.o.storage.Store(p.Number).Size(); size != p.Shard.LiveBytes()+aof.SealSize {
 			h.t.Errorf("a store of %d bytes takes %d", p.Shard.LiveBytes(), size)
 		}
@@ -125,9 +119,7 @@ func (h *history) steps(most int) {
 	for range h.r.IntN(most + 1) {
 		h.step()
 	}
-	if err := h.o.Check(); err != nil {
-		h.t.Error(err)
-	}
+	drill.Report(h.t, h.o.Check())
 }
 
 func (h *history) step() {
@@ -267,9 +259,7 @@ func (h *history) checkStores() {
 	for _, p := range h.o.partitions {
 		for key, it := range storedItems(h.t, h.o.opt.FS, h.o.storage.Store(p.Number)) {
 			k, err := record.SplitKey(key)
-			if err != nil {
-				h.t.Fatal(err)
-			}
+			drill.Check(h.t, err)
 			found[place{names[k.Container], k.ID}] = it
 		}
 	}
@@ -296,9 +286,7 @@ func TestCaptureEnds(t *testing.T) {
 		write(20)
 	}
 	o.storage.Unlock()
-	if err := o.Save(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.Save())
 	o.storage.Lock()
 	o.storage.Options.Between = runtime.Gosched
 	o.storage.Unlock()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mayfly/expiry"
+	"mayfly/test/drill"
 )
 
 // TestClean: overwritten items take little memory, and next to none after Clean. A transaction that has
@@ -43,9 +44,7 @@ func TestClean(t *testing.T) {
 	if now := ks.Garbage(); now > before/4 {
 		t.Errorf("%d bytes of garbage were %d", now, before)
 	}
-	if err := ks.Check(); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, ks.Check())
 	ks.BeginSweep(&tx)
 	cursor, n := uint64(0), 0
 	for more := true; more; more = cursor != 0 {

@@ -16,6 +16,7 @@ import (
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/store"
+	"mayfly/test/drill"
 	"mayfly/vfs"
 	"mayfly/vfs/vfstest"
 )
@@ -30,17 +31,13 @@ func copyFolder(t *testing.T, fsys vfs.FS, from, to string) {
 			if errors.Is(err, fs.ErrNotExist) {
 				continue // the names differ
 			}
-			if err := errors.Join(err, writeFile(fsys, filepath.Join(to, name), content)); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, err, writeFile(fsys, filepath.Join(to, name), content))
 		}
 		if slices.Equal(namesIn(t, fsys, from), before) {
 			return
 		}
 		// The background work has given a file its name meanwhile, or removed one: another copy.
-		if err := errors.Join(fsys.RemoveAll(to), fsys.Mkdir(to, 0o700)); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, fsys.RemoveAll(to), fsys.Mkdir(to, 0o700))
 	}
 }
 
@@ -48,9 +45,7 @@ func copyFolder(t *testing.T, fsys vfs.FS, from, to string) {
 func namesIn(t *testing.T, fsys vfs.FS, dir string) (names []string) {
 	t.Helper()
 	entries, err := fsys.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
@@ -66,14 +61,10 @@ func TestLiveBytesAreCounted(t *testing.T) {
 	}
 	check := func() {
 		t.Helper()
-		if err := o.Save(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, o.Save())
 		for _, s := range o.storage.Stores() {
 			counted := s.Live()
-			if err := o.storage.CompactStore(s, nil); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, o.storage.CompactStore(s, nil))
 			if s.Live() != counted {
 				t.Errorf("%s: %d bytes live, counted are %d", s.Path(), s.Live(), counted)
 			}
@@ -117,9 +108,7 @@ func TestCheckpointsThatFailLeaveNothing(t *testing.T) {
 	for i := range 3000 {
 		o.put([]string{"0", "gone"}[i%2], fmt.Sprint(i), "{}", expiry.Inherit)
 	}
-	if err := o.Save(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.Save())
 	confirmed := last.Size()
 	disk.Most.Store(confirmed + 30_000) // some of its changes can be written
 	for i := range 3000 {
@@ -146,9 +135,7 @@ func TestCheckpointsThatFailLeaveNothing(t *testing.T) {
 		}
 	}
 	disk.Most.Store(0)
-	if err := o.Save(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.Save())
 	o.reopen()
 	if n := o.count("0"); n != 3001 {
 		t.Errorf("%d items are left", n)
@@ -170,12 +157,8 @@ func TestCompactThatFailsAtItsEndRefusesWrites(t *testing.T) {
 	}
 	opt := Options{FS: disk, Dir: vfstest.Dir, Clock: clock.NewManual(epoch), NoPurge: true, Fsync: Always}
 	ks, err := Open(opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := ks.Save(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
+	drill.Check(t, ks.Save())
 	failing.Store(true)
 	err = ks.storage.CompactStore(ks.storage.Store(0), nil)
 	failing.Store(false)
@@ -200,9 +183,7 @@ func TestBrokenStoreRefusesWrites(t *testing.T) {
 		return nil
 	}
 	ks, err := Open(opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	o := &opened{Keyspace: ks, t: t, clock: opt.Clock.(*clock.Manual), opt: opt}
 	p := o.partitionOf("a")
 	once := 0 // an item of the same partition that is written once
@@ -229,9 +210,7 @@ func TestBrokenStoreRefusesWrites(t *testing.T) {
 	}
 	failing.Store(nil)
 	again, err := Open(opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	o.Keyspace = again
 	if !o.lives("0", "a") {
 		t.Error("what the journal held is lost")
@@ -256,9 +235,7 @@ func TestStoresStayNearTheirLiveSize(t *testing.T) {
 		}
 		o.clock.Advance(10 * time.Second)
 		o.count("0") // meets all the dead
-		if err := o.Save(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, o.Save())
 		o.storage.CompactWasteful()
 		s := o.Stats()
 		if s.LastCompactErr != "" {
@@ -278,9 +255,7 @@ func TestCompactOnRequest(t *testing.T) {
 		for i := range 50 {
 			o.put("0", fmt.Sprint(i), "{}", expiry.Inherit)
 		}
-		if err := o.Save(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, o.Save())
 	}
 	o.storage.CompactAll()
 	if s := o.Stats(); s.Compactions < 2 || s.StoreBytes-s.LiveBytes != aof.SealSize*int64(len(o.storage.Stores())) {
@@ -296,9 +271,7 @@ func TestCheckpointsBetweenCompactions(t *testing.T) {
 		for n := range 100 {
 			o.put("0", fmt.Sprint("id-", n), "{}", expiry.Inherit)
 		}
-		if err := o.Save(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, o.Save())
 	}
 	o.put("0", "later", "{}", expiry.Inherit)
 	before := o.Stats().Checkpoints
@@ -325,9 +298,7 @@ func TestCompactCopiesDuplicatesOnce(t *testing.T) {
 			t.MarkDirty(h, e)
 		}
 		p.Mu.Unlock()
-		if err := o.Save(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, o.Save())
 	}
 	if size := o.storage.Store(p.Number).Size(); size < 3*p.Shard.LiveBytes() {
 		t.Fatalf("the store has %d bytes: the test needs three times what lives", size)
@@ -342,17 +313,13 @@ func TestCompactWaitsForTheJournal(t *testing.T) {
 	t.Parallel()
 	o := open(t, func(opt *Options) { opt.Partitions = 1 })
 	o.put("0", "a", "{}", expiry.Inherit)
-	if err := o.Save(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.Save())
 	var tx Tx
 	o.BeginKey(&tx, "a")
 	tx.Delete(tx.Container("0"), "a")
 	lsn := tx.Close()
 	before := o.journal.Fsyncs()
-	if err := o.storage.CompactStore(o.storage.Store(0), nil); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.storage.CompactStore(o.storage.Store(0), nil))
 	if !o.Committed(lsn) || o.journal.Fsyncs() == before {
 		t.Error("the file lacks items before the journal has their changes")
 	}
@@ -378,9 +345,7 @@ func TestCheckpointRewritesWastefulStores(t *testing.T) {
 		anew       bool
 	}{{"the first", o.storage.Checkpoint, false}, {"one in the background", o.storage.Checkpoint, true}, {"a Save", o.Save, false}, {"the next", o.storage.Checkpoint, true}} {
 		before := o.Stats().Compactions
-		if err := tt.checkpoint(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, tt.checkpoint())
 		if anew := o.Stats().Compactions > before; anew != tt.anew || anew && s.Size() != s.Live()+aof.SealSize {
 			t.Errorf("%s writes the store anew: %v; it has %d bytes, %d of them live", tt.what, anew, s.Size(), s.Live())
 		}
@@ -395,14 +360,10 @@ func TestRewriteRests(t *testing.T) {
 	for i := range 100 {
 		o.put("0", fmt.Sprint(i), fmt.Sprintf(`{"n":%q}`, strings.Repeat("x", 20_000)), expiry.Inherit)
 	}
-	if err := o.Save(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.Save())
 	s, rests := o.storage.Store(0), int64(0)
 	pacer := store.NewPacer(1<<40, nil, func() bool { rests++; return false })
-	if err := o.storage.CompactStore(s, pacer); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.storage.CompactStore(s, pacer))
 	if most := s.Size() / store.StepBytes; rests < most*8/10 || rests > most {
 		t.Errorf("%d rests while %d bytes are written", rests, s.Size())
 	}

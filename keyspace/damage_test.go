@@ -15,6 +15,7 @@ import (
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/repair"
 	"mayfly/keyspace/storage"
+	"mayfly/test/drill"
 	"mayfly/vfs/vfstest"
 
 	"github.com/rs/zerolog"
@@ -42,9 +43,7 @@ func spoilable(t *testing.T, change ...func(*Options)) (o *opened, log *bytes.Bu
 			o.policy("gone", 500)
 		}
 		if round < 2 {
-			if err := o.Save(); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, o.Save())
 		}
 	}
 	o.policy("new", 7)
@@ -56,9 +55,7 @@ func (o *opened) flip(name string, at func(size int) int) {
 	o.t.Helper()
 	path := filepath.Join(o.opt.Dir, name)
 	f, err := o.opt.FS.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	drill.Check(o.t, err)
 	defer f.Close()
 	content := vfstest.Read(o.t, o.opt.FS, path)
 	n := at(len(bytes.TrimRight(content, "\x00"))) // not of what is preallocated
@@ -107,9 +104,7 @@ func TestScrubRepairs(t *testing.T) {
 			case mode == "cut":
 				vfstest.Write(t, o.opt.FS, path, vfstest.Read(t, o.opt.FS, path)[:20])
 			default:
-				if err := o.opt.FS.Remove(path); err != nil {
-					t.Fatal(err)
-				}
+				drill.Check(t, o.opt.FS.Remove(path))
 			}
 			if err := o.storage.Scrub.Scrub(nil); err != nil {
 				t.Fatalf("%s of %s: %v", mode, name, err)
@@ -134,9 +129,7 @@ func TestScrubRepairs(t *testing.T) {
 			t.Errorf("%s: a sound folder: %+v, %v", mode, o.Scrubber().Stats(), err)
 		}
 		o.checkFolder(o.dump())
-		if err := o.Save(); err != nil {
-			t.Error(err)
-		}
+		drill.Report(t, o.Save())
 		o.checkFolder(o.dump())
 		o.opt.Log = zerolog.Nop()
 	}
@@ -197,13 +190,9 @@ func TestRepairsUnderLoad(t *testing.T) {
 		for round := range 30 {
 			name := []string{datadir.CatalogueName, datadir.PartitionName(0), datadir.PartitionName(1), datadir.PartitionName(2)}[round%4]
 			o.flip(name, random.IntN)
-			if err := o.storage.Scrub.Scrub(nil); err != nil {
-				t.Error(err)
-			}
+			drill.Report(t, o.storage.Scrub.Scrub(nil))
 			if round%7 == 3 {
-				if err := o.Save(); err != nil {
-					t.Error(err)
-				}
+				drill.Report(t, o.Save())
 			}
 		}
 	})
@@ -212,9 +201,7 @@ func TestRepairsUnderLoad(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	o.checkFolder(o.dump())
-	if err := o.Save(); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, o.Save())
 	o.checkFolder(o.dump())
 }
 
@@ -228,9 +215,7 @@ func TestBackupOfDamagedFiles(t *testing.T) {
 	o.flip(datadir.CatalogueName, func(size int) int { return size / 2 })
 	o.flip(datadir.FormatName, func(size int) int { return size / 2 })
 	path := filepath.Join(newDir(o.opt.FS), "backup")
-	if err := o.Backup(path); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.Backup(path))
 	(&opened{t: t, clock: o.clock, opt: Options{FS: o.opt.FS, Dir: path, Clock: o.clock}}).checkFolder(state)
 	if s := o.Scrubber().Stats(); s.Repaired != 4 || !strings.Contains(log.String(), "a backup has found damage") {
 		t.Errorf("%+v; %s", s, log)

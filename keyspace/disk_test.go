@@ -18,16 +18,12 @@ import (
 func folderBytes(t *testing.T, fsys vfs.FS, dir string) (bytes int64) {
 	t.Helper()
 	entries, err := fsys.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	var files []os.FileInfo
 next:
 	for _, e := range entries {
 		fi, err := e.Info()
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		for _, other := range files {
 			if vfs.SameFile(fi, other) {
 				continue next
@@ -101,9 +97,7 @@ func testFolderStaysInProportion(t *testing.T, living, scale int) {
 		if !o.storage.Due(false) {
 			continue
 		}
-		if err := o.storage.Checkpoint(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, o.storage.Checkpoint())
 		o.storage.CompactWasteful()
 	}
 	look = nil

@@ -51,9 +51,7 @@ var canary = regexp.MustCompile(`canary-[0-9]+-`)
 func canaries(t *testing.T, fsys vfs.FS, dir string) map[string][]string {
 	t.Helper()
 	entries, err := fsys.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	found := make(map[string][]string)
 	for _, e := range entries {
 		for _, text := range canary.FindAllString(string(vfstest.Read(t, fsys, filepath.Join(dir, e.Name()))), -1) {
@@ -69,9 +67,7 @@ func canaries(t *testing.T, fsys vfs.FS, dir string) map[string][]string {
 func (o *opened) backUp() string {
 	o.t.Helper()
 	dir := filepath.Join(newDir(o.opt.FS), "backup")
-	if err := o.Backup(dir); err != nil {
-		o.t.Fatal(err)
-	}
+	drill.Check(o.t, o.Backup(dir))
 	return dir
 }
 
@@ -86,9 +82,7 @@ func TestDeadTextLeavesASmallFolder(t *testing.T) {
 		o.put("0", fmt.Sprint("id-", n), fmt.Sprintf(`{"text":"canary-%d-"}`, n), o.clock.Now()+8000)
 	}
 	o.put("0", "lives", `{"text":"canary-1000-"}`, expiry.Never)
-	if err := o.Save(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.Save())
 	if n := len(canaries(t, o.opt.FS, o.opt.Dir)); n != 201 {
 		t.Fatalf("%d texts are in the files", n)
 	}
@@ -170,16 +164,12 @@ func TestWasteOfJournalsKeepsItsAge(t *testing.T) {
 		o.clock.Advance(10 * time.Second)
 		killed := o.Stats().OldestWaste
 		ks, err := Open(after)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		if age := ks.Stats().OldestWaste; killed < 20*time.Second || age > killed+time.Second || age < killed-2*time.Second {
 			t.Errorf("the oldest waste was %v old, is %v after a kill", killed, age)
 		}
 		disk.Look(func(d vfstest.Disk) { disk = d.Clone() })
-		if err := ks.Close(); err != nil {
-			t.Error(err)
-		}
+		drill.Report(t, ks.Close())
 	}
 }
 
@@ -237,9 +227,7 @@ func (d *eraseDrill) setAside(name string) {
 // configure sets the options after a start.
 func (d *eraseDrill) configure() {
 	d.SetEraseWithin(eraseWithin)
-	if err := d.SetUndoWindow(d.window); err != nil {
-		d.t.Fatal(err)
-	}
+	drill.Check(d.t, d.SetUndoWindow(d.window))
 }
 
 // notice notes which items have died.
@@ -297,9 +285,7 @@ func (d *eraseDrill) step() {
 	case n < 76:
 		d.policy(name, []expiry.TTL{expiry.Forever, 300, 40}[d.r.IntN(3)])
 	case n < 78:
-		if err := d.Save(); err != nil {
-			d.t.Error(err)
-		}
+		drill.Report(d.t, d.Save())
 	case n < 79:
 		d.reopen()
 		d.configure()
@@ -334,21 +320,15 @@ func (d *eraseDrill) step() {
 func (d *eraseDrill) restartFromImage() {
 	d.t.Helper()
 	o := d.opened
-	if err := o.Close(); err != nil {
-		d.t.Fatal(err)
-	}
+	drill.Check(d.t, o.Close())
 	torn := d.text()
 	d.went(torn)
 	files, err := journal.Files(d.opt.FS, d.image)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	drill.Check(d.t, err)
 	if len(files) > 0 && d.r.IntN(2) == 0 {
 		last := files[len(files)-1].Path
 		content := string(vfstest.Read(d.t, d.opt.FS, last)) + string(aof.AppendOps(nil, []aof.Op{aoftest.Set("0:torn", torn)}))
-		if err := writeFile(d.opt.FS, last, []byte(content)); err != nil {
-			d.t.Fatal(err)
-		}
+		drill.Check(d.t, writeFile(d.opt.FS, last, []byte(content)))
 	}
 	o.opt.Dir, d.image = d.image, ""
 	d.start()
@@ -461,9 +441,7 @@ func TestFilesKeptAsideAreErased(t *testing.T) {
 	torn := datadir.PartitionName(0) + aof.TornSuffix + fmt.Sprint(o.clock.Now())
 	for _, name := range []string{torn, "repair-doubtful.ndjson"} {
 		path := filepath.Join(o.opt.Dir, name)
-		if err := writeFile(o.opt.FS, path, []byte("canary-1-")); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, writeFile(o.opt.FS, path, []byte("canary-1-")))
 		disk.SetTime(path, time.UnixMilli(o.clock.Now()))
 	}
 	o.pass(&c, 2*time.Hour)
@@ -489,14 +467,10 @@ func TestLateErasureIsTold(t *testing.T) {
 	o := open(t, byHand, func(opt *Options) { opt.Partitions, opt.Log = 1, zerolog.New(&log) })
 	o.SetEraseWithin(eraseWithin)
 	o.put("0", "id", `{"text":"canary-1-"}`, expiry.Inherit)
-	if err := o.Save(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.Save())
 	o.delete("0", "id")
 	inTheWay := filepath.Join(o.opt.Dir, datadir.PartitionName(0)+store.TempSuffix, "folder")
-	if err := o.opt.FS.MkdirAll(inTheWay, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.opt.FS.MkdirAll(inTheWay, 0o700))
 	var c storage.Cadence
 	o.pass(&c, 13*time.Minute)
 	if s := o.Stats(); s.OldestWaste < 11*time.Minute || s.OldestWaste > 13*time.Minute || s.LastCompactErr == "" {
@@ -509,9 +483,7 @@ func TestLateErasureIsTold(t *testing.T) {
 	if n := strings.Count(log.String(), late); n != 1 || !strings.Contains(log.String(), `"compaction":"`) {
 		t.Errorf("it is told %d times: %s", n, log.String())
 	}
-	if err := o.opt.FS.RemoveAll(filepath.Dir(inTheWay)); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.opt.FS.RemoveAll(filepath.Dir(inTheWay)))
 	o.pass(&c, time.Minute+2*time.Second)
 	if left := canaries(t, o.opt.FS, o.opt.Dir); len(left) > 0 || strings.Count(log.String(), "erased in time again") != 1 {
 		t.Errorf("%v is left: %s", left, log.String())
@@ -524,9 +496,7 @@ func TestWasteInADamagedStore(t *testing.T) {
 	o := open(t, byHand, func(opt *Options) { opt.Partitions = 1 })
 	o.put("0", "gone", `{"text":"canary-1-"}`, expiry.Inherit)
 	o.put("0", "lives", `{"text":"canary-2-"}`, expiry.Inherit)
-	if err := o.Save(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.Save())
 	o.delete("0", "gone")
 	var c storage.Cadence
 	o.pass(&c, 2*time.Minute)
@@ -543,9 +513,7 @@ func TestErasureWaitsForWindows(t *testing.T) {
 	t.Parallel()
 	o := open(t, byHand)
 	o.SetEraseWithin(eraseWithin)
-	if err := o.SetUndoWindow(1800); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.SetUndoWindow(1800))
 	for n, name := range []string{"ruled", "flushed", "dropped"} {
 		o.policy(name, expiry.Forever)
 		o.put(name, "id", fmt.Sprintf(`{"text":"canary-%d-"}`, n), expiry.Inherit)
@@ -571,9 +539,7 @@ func TestBackupOfWhatIsSetAside(t *testing.T) {
 	t.Parallel()
 	for _, drop := range []bool{false, true} {
 		o := open(t, byHand)
-		if err := o.SetUndoWindow(3600); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, o.SetUndoWindow(3600))
 		o.policy("c", expiry.Forever)
 		o.put("c", "dies", `{"text":"canary-1-"}`, o.clock.Now()+300_000)
 		o.put("c", "lives", `{"text":"canary-2-"}`, expiry.Never)

@@ -94,9 +94,7 @@ func failOneFsync(t *testing.T, r *rand.Rand, n, again int) (name string) {
 		}
 	}
 	left := images(disk, r)
-	if err := ks.Close(); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, ks.Close())
 	for i, image := range append(left, images(disk, r)...) {
 		opt.FS = image
 		ks, err := Open(opt)
@@ -107,9 +105,7 @@ func failOneFsync(t *testing.T, r *rand.Rand, n, again int) (name string) {
 		if left := readAll(ks); !maps.Equal(left, seen) {
 			t.Errorf("fsync %d, of %s, has failed, then %d, image %d: %v was read, %v is left", n, name, again, i, seen, left)
 		}
-		if err := ks.Close(); err != nil {
-			t.Error(err)
-		}
+		drill.Report(t, ks.Close())
 	}
 	return name
 }

@@ -13,6 +13,7 @@ import (
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/repair"
+	"mayfly/test/drill"
 
 	"github.com/rs/zerolog"
 )
@@ -28,9 +29,7 @@ func TestStartsBoundTornEnds(t *testing.T) {
 	const kept = 300 // by package datadir
 	for n := range kept + 3 {
 		name := fmt.Sprintf("%s.torn-%d", datadir.PartitionName(0), epoch-1000+n)
-		if err := writeFile(o.opt.FS, filepath.Join(o.opt.Dir, name), []byte("x")); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, writeFile(o.opt.FS, filepath.Join(o.opt.Dir, name), []byte("x")))
 	}
 	o.start()
 	ends := slices.DeleteFunc(namesIn(t, o.opt.FS, o.opt.Dir), func(name string) bool { return !strings.Contains(name, aof.TornSuffix) })
@@ -44,9 +43,7 @@ func TestStartsBoundTornEnds(t *testing.T) {
 func TestUnfinishedFoldersAreNotUsed(t *testing.T) {
 	t.Parallel()
 	l := newLived(t, 11)
-	if err := writeFile(l.fs, filepath.Join(l.dir, "UNFINISHED"), nil); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, writeFile(l.fs, filepath.Join(l.dir, "UNFINISHED"), nil))
 	_, started := starts(t, l.fs, l.dir)
 	_, inspected := repair.Inspect(l.fs, l.dir)
 	for what, err := range map[string]error{"a start": started, "a check": inspected} {
@@ -67,13 +64,9 @@ func TestBackupBesideExistingFiles(t *testing.T) {
 	}{{datadir.CatalogueName, false}, {"thesis.txt", true}} {
 		path := filepath.Join(newDir(o.opt.FS), "backup")
 		part := path + ".part"
-		if err := o.opt.FS.Mkdir(part, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, o.opt.FS.Mkdir(part, 0o700))
 		for _, name := range []string{"UNFINISHED", test.left} {
-			if err := writeFile(o.opt.FS, filepath.Join(part, name), []byte("left")); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, writeFile(o.opt.FS, filepath.Join(part, name), []byte("left")))
 		}
 		before := fingerprint(t, o.opt.FS, part)
 		err := o.Backup(path)

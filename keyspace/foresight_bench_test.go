@@ -13,6 +13,7 @@ import (
 	"mayfly/keyspace/foresight"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/selection"
+	"mayfly/test/drill"
 )
 
 // BenchmarkForesight measures what tells the future of a million documents of 285 bytes in 16 partitions,
@@ -26,9 +27,7 @@ func BenchmarkForesight(b *testing.B) {
 	}
 	clk := clock.NewManual(epoch)
 	ks, err := Open(Options{Dir: b.TempDir(), NoPurge: true, Clock: clk})
-	if err != nil {
-		b.Fatal(err)
-	}
+	drill.Check(b, err)
 	b.Cleanup(func() { ks.Close() })
 	var tx Tx
 	ks.BeginAll(&tx)
@@ -45,9 +44,7 @@ func BenchmarkForesight(b *testing.B) {
 		}
 		tx.Put(c, id, Document, benchBody, own)
 		if lsn := tx.Close(); i%1000 == 0 {
-			if err := ks.Wait(lsn); err != nil {
-				b.Fatal(err)
-			}
+			drill.Check(b, ks.Wait(lsn))
 		}
 	}
 	clk.Advance(2 * time.Hour)
@@ -139,9 +136,7 @@ func BenchmarkForesight(b *testing.B) {
 					c.history.Store(newestOnly(c))
 				}
 				tx.SetPolicy(c, def, expiry.Strict)
-				if err := ks.Wait(tx.Close()); err != nil {
-					b.Fatal(err)
-				}
+				drill.Check(b, ks.Wait(tx.Close()))
 			}
 			for range expiry.MostHistory {
 				set()

@@ -10,6 +10,7 @@ import (
 	"mayfly/expiry"
 	"mayfly/keyspace/foresight"
 	"mayfly/keyspace/selection"
+	"mayfly/test/drill"
 )
 
 // TestForesightBesideWriters plans, forecasts and lists what is due while others write documents, change the
@@ -33,13 +34,8 @@ func TestForesightBesideWriters(t *testing.T) {
 	loop := func(f func(tx *Tx, n int)) {
 		writers.Go(func() {
 			var tx Tx
-			for n := 0; ; n++ {
-				select {
-				case <-stop:
-					return
-				default:
-					f(&tx, n)
-				}
+			for n := 0; !drill.Done(stop); n++ {
+				f(&tx, n)
 			}
 		})
 	}

@@ -1,7 +1,6 @@
 package keyspace
 
 import (
-	"errors"
 	"flag"
 	"math/rand/v2"
 	"os"
@@ -19,6 +18,7 @@ import (
 	"mayfly/keyspace/storage"
 	"mayfly/keyspace/store"
 	"mayfly/keyspace/streamid"
+	"mayfly/test/drill"
 	"mayfly/vfs/vfstest"
 
 	"github.com/rs/zerolog"
@@ -54,24 +54,16 @@ func TestFormatDocumentShowsRealFiles(t *testing.T) {
 	path := filepath.Join(dir, datadir.PartitionName(7))
 	vfstest.Write(t, disk, path, aof.FirstSeal(0x9f3a11c0).Append(nil))
 	s, err := store.Open(disk, path, store.Options{Log: zerolog.Nop(), Now: epoch})
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	for n, ops := range [][]aof.Op{{{Key: "12:order-1", Rec: rec}}, {aoftest.Del("12:order-1")}} {
-		if err := errors.Join(s.Apply(ops), s.Sync(uint64(41+n))); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, s.Apply(ops), s.Sync(uint64(41+n)))
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, s.Close())
 
 	catalogue := filepath.Join(dir, datadir.CatalogueName)
 	vfstest.Write(t, disk, catalogue, aof.FirstSeal(0x5d20e7b4).Append(nil))
 	cat, err := store.Open(disk, catalogue, store.Options{Log: zerolog.Nop(), Now: epoch})
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	orders := record.Container{Number: 12, Name: "orders", DB: 16, Created: epoch, Policy: expiry.Policy{Default: 3600},
 		Indexes: [][]string{{"/status", "/total"}, {"/tags/[]"}, {"/loc", GeoMark}}, Log: &record.Log{Number: 41, MaxLen: 1_000_000, Bodies: true}}
 	log := record.Container{Number: 41, Created: epoch, Policy: expiry.Policy{Default: 86400}, Hidden: &record.Hidden{LogOf: 12}}
@@ -80,26 +72,18 @@ func TestFormatDocumentShowsRealFiles(t *testing.T) {
 	for _, c := range []record.Container{orders, log, group} {
 		ops = append(ops, aof.Op{Key: record.ContainerKey(c.Number), Rec: string(c.Append(nil))})
 	}
-	if err := errors.Join(cat.Apply(ops), cat.Sync(41), cat.Close()); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, cat.Apply(ops), cat.Sync(41), cat.Close())
 
 	aof.NewMark = func() uint32 { return 0x71b20c5d }
 	defer func() { aof.NewMark = rand.Uint32 }()
 	before := journal.FileInfo{Path: journal.FileName(3), Generation: 3, Size: 4212, Mark: 0x2c90ab41}
 	j, err := journal.Open(journal.Options{FS: disk, Dir: dir, Finished: []journal.FileInfo{before}, First: 41, Log: zerolog.Nop()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	clock := aof.Op{Key: record.ClockKey, Rec: string(record.Append(nil, record.ClockKey, Item{Kind: record.ClockKind, TS: epoch}))}
 	for _, ops := range []opGroup{{{Key: "12:order-1", Rec: rec}}, {aoftest.Del("12:order-1"), burial(order), clock}} {
-		if err := errors.Join(j.Wait(j.Append(ops)), j.Sync()); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, j.Wait(j.Append(ops)), j.Sync())
 	}
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, j.Close())
 
 	listing := storage.NewManifest(false, []*store.Store{s}, j.Files())
 
@@ -108,14 +92,10 @@ func TestFormatDocumentShowsRealFiles(t *testing.T) {
 	if err == nil {
 		err = d.Close()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 
 	b, err := os.ReadFile("FORMAT.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	doc := string(b)
 	entry := burial(order)
 	stateKey := string(record.AppendLogKey(nil, 41, deaths.StateID(3, 16)))
@@ -150,8 +130,6 @@ func TestFormatDocumentShowsRealFiles(t *testing.T) {
 		}
 	}
 	if *rewrite {
-		if err := os.WriteFile("FORMAT.md", []byte(doc), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, os.WriteFile("FORMAT.md", []byte(doc), 0o644))
 	}
 }

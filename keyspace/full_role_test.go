@@ -9,6 +9,7 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/keyspace/replica"
+	"mayfly/test/drill"
 	"mayfly/vfs"
 	"mayfly/vfs/vfstest"
 )
@@ -206,9 +207,7 @@ func (d *fullNodes) end() {
 			d.t.Errorf("with room again: %v", err)
 		}
 		if d.small == d.follower {
-			if err := d.small.Close(); err != nil {
-				d.t.Error(err)
-			}
+			drill.Report(d.t, d.small.Close())
 			d.small.open()
 			d.follow()
 		}

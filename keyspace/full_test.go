@@ -109,9 +109,7 @@ func TestNoWindowOnAFullDisk(t *testing.T) {
 		o.start()
 		o.SetUndoWindowAuto()
 		if asked {
-			if err := o.SetUndoWindow(60); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, o.SetUndoWindow(60))
 		}
 		o.policy("c", expiry.Forever)
 		for i := 0; o.Writable() == nil; i++ {
@@ -245,9 +243,7 @@ func (d *fullDrill) openImage() {
 	}
 	if d.r.IntN(2) == 0 { // a power cut has torn the end of the journal
 		files, err := journal.Files(left, vfstest.Dir)
-		if err != nil {
-			d.t.Fatal(err)
-		}
+		drill.Check(d.t, err)
 		left.Limit(0)
 		d.tear(left, files[len(files)-1].Path)
 		left.Limit(400 << 10)
@@ -270,9 +266,7 @@ func (d *fullDrill) openImage() {
 		}
 	}
 	d.compareImage(image, state)
-	if err := ks.Check(); err != nil {
-		d.t.Error(err)
-	}
+	drill.Report(d.t, ks.Check())
 	if err := ks.Close(); err != nil && !vfs.IsFull(err) {
 		d.t.Error(err)
 	}
@@ -357,9 +351,7 @@ func TestFlushAfterFailedCheckpoint(t *testing.T) {
 	t.Parallel()
 	o, disk := openOnSmallDisk(t, Options{Partitions: 2, Reserve: 256 << 10, noCheckpoints: true})
 	o.fill("stored-", 600)
-	if err := o.Save(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.Save())
 	o.fill("captured-", 600)
 	disk.Take(0)
 	if err := o.Save(); !vfs.IsFull(err) {
@@ -381,9 +373,7 @@ func TestDeletesOfTheLastRoom(t *testing.T) {
 	t.Parallel()
 	o, disk := openOnSmallDisk(t, Options{Partitions: 16, Reserve: 512 << 10})
 	o.fill("stored-", 600)
-	if err := o.Save(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.Save())
 	o.fill("in-the-journal-", 60)
 	o.storage.Lock() // against checkpoints of the background
 	disk.Take(0)

@@ -17,6 +17,7 @@ import (
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/store"
 	"mayfly/keyspace/undo"
+	"mayfly/test/drill"
 	"mayfly/vfs"
 	"mayfly/vfs/vfstest"
 )
@@ -61,9 +62,7 @@ func open(t *testing.T, change ...func(*Options)) *opened {
 func (o *opened) start() {
 	o.t.Helper()
 	ks, err := Open(o.opt)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	drill.Check(o.t, err)
 	o.Keyspace = ks
 	o.ListenersChanged() // most tests have hearers, so tables have timers, which Check verifies
 	if err := ks.Check(); err != nil {
@@ -76,9 +75,7 @@ func (o *opened) stop() {
 	if err := o.Check(); err != nil {
 		o.t.Error("before closing:", err)
 	}
-	if err := o.Close(); err != nil {
-		o.t.Error(err)
-	}
+	drill.Report(o.t, o.Close())
 }
 
 // reopen closes and opens the keyspace and checks that the same items live.
@@ -143,9 +140,7 @@ func (o *opened) dump() map[place]Item {
 
 func (o *opened) commit(tx *Tx) {
 	o.t.Helper()
-	if err := o.Wait(tx.Close()); err != nil {
-		o.t.Fatal(err)
-	}
+	drill.Check(o.t, o.Wait(tx.Close()))
 }
 
 func (o *opened) put(container, id, body string, own int64) (it Item) {
@@ -234,9 +229,7 @@ func storedItems(t *testing.T, fsys vfs.FS, s *store.Store) map[string]Item {
 	if err == nil && end != s.Sealed() {
 		err = fmt.Errorf("%s is confirmed up to %d, not %d", s.Path(), end, s.Sealed())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	return all
 }
 

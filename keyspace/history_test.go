@@ -11,6 +11,7 @@ import (
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/repair"
 	"mayfly/keyspace/storage"
+	"mayfly/test/drill"
 )
 
 // historyOf returns the etag and the history of a container.
@@ -83,23 +84,17 @@ func TestHistory(t *testing.T) {
 		t.Helper()
 		clk := clock.NewManual(o.clock.Now())
 		ks, err := Open(Options{FS: o.opt.FS, Dir: dir, Clock: clk, NoPurge: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		there := &opened{Keyspace: ks, t: t, clock: clk}
 		same(how, there)
 		there.stop()
 	}
-	if err := o.journal.CommitAll(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.journal.CommitAll())
 	killed, backup, repaired := newDir(o.opt.FS), newDir(o.opt.FS)+"/backup", newDir(o.opt.FS)+"/repaired"
 	o.storage.Lock() // no checkpoint removes a journal meanwhile
 	copyFolder(t, o.opt.FS, o.opt.Dir, killed)
 	o.storage.Unlock()
-	if err := o.Backup(backup); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.Backup(backup))
 	if _, err := repair.Run(o.opt.FS, backup, repaired, func(string, *repair.Report) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
@@ -165,9 +160,7 @@ func TestRecordWithoutHistory(t *testing.T) {
 		rec := record.Append(nil, record.ContainerKey(number), Item{Kind: record.ContainerKind, Body: body, TS: 1})
 		o.catalogueTx(func(tx *Tx) { tx.group.Set(record.ContainerKey(number), string(rec), "") })
 	}
-	if err := o.journal.CommitAll(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.journal.CommitAll())
 	killed := newDir(o.opt.FS) // as an older version, killed, has left it
 	o.storage.Lock()           // no checkpoint removes a journal meanwhile
 	copyFolder(t, o.opt.FS, o.opt.Dir, killed)
@@ -266,9 +259,7 @@ func TestClearHistory(t *testing.T) {
 	}
 	o.by("canary-5-", func(tx *Tx) { tx.Release(tx.Container("a"), 5, expiry.Strict, -1) })
 	etag, before := o.historyOf("a")
-	if err := o.Save(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.Save())
 	var tx Tx
 	o.BeginAll(&tx)
 	tx.ClearHistory(tx.Container("a"))

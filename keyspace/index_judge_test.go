@@ -69,9 +69,7 @@ func (r *replicated) at(index uint64) (batch string, tail replica.Tail) {
 // order; of buntdb they are null.
 func TestIndexJudge(t *testing.T) {
 	t.Parallel()
-	first := drill.Seed(t)
-	for n := range drill.Pick[uint64](1, 3, 100) {
-		seed := first + n
+	drill.Seeds(t, 1, 3, 100, func(t *testing.T, seed uint64) {
 		j := &judged{t: t, random: rand.New(rand.NewPCG(seed, 3)), docs: make(map[string]string)}
 		j.open()
 		documents := []int{50, 300, drill.Pick(600, 600, 2500)}[seed%3]
@@ -93,14 +91,12 @@ func TestIndexJudge(t *testing.T) {
 			j.compare()
 		}
 		j.must(errors.Join(j.db.Close(), j.ks.Close(), j.follower.Close()))
-	}
+	})
 }
 
 func (j *judged) must(err error) {
 	j.t.Helper()
-	if err != nil {
-		j.t.Fatal(err)
-	}
+	drill.Check(j.t, err)
 }
 
 func (j *judged) open() {

@@ -9,6 +9,7 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/keyspace/index"
+	"mayfly/test/drill"
 )
 
 // indexesIn returns the definitions of a container's indexes with the numbers of their entries. All must be
@@ -30,9 +31,7 @@ func (o *opened) indexesIn(container string) (list []string) {
 func (o *opened) createIndex(container string, geo bool, paths ...string) {
 	o.t.Helper()
 	d, err := index.Define(paths, geo)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	drill.Check(o.t, err)
 	o.catalogueTx(func(tx *Tx) {
 		if !tx.CreateIndex(tx.Container(container), d) {
 			o.t.Fatalf("index %s exists", &d)
@@ -64,9 +63,7 @@ func TestIndexesInAFolder(t *testing.T) {
 	}
 	save := func() {
 		t.Helper()
-		if err := o.Save(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, o.Save())
 	}
 	is("creating them", "orders", full)
 	o.reopen()
@@ -79,9 +76,7 @@ func TestIndexesInAFolder(t *testing.T) {
 	is("a compaction and a restart", "orders", full)
 
 	path := filepath.Join(newDir(o.opt.FS), "backup")
-	if err := o.Backup(path); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.Backup(path))
 	b := &opened{t: t, clock: o.clock, opt: Options{FS: o.opt.FS, Dir: path, Clock: o.clock, NoPurge: true}}
 	b.start()
 	if got := b.indexesIn("orders"); !slices.Equal(got, full) {
@@ -120,9 +115,7 @@ func TestIndexesOfAside(t *testing.T) {
 	t.Parallel()
 	for _, as := range []string{"", "before"} {
 		o := open(t)
-		if err := o.SetUndoWindow(100); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, o.SetUndoWindow(100))
 		o.policy("orders", expiry.Forever)
 		o.createIndex("orders", false, "/status")
 		o.put("orders", "1", `{"status":"open"}`, expiry.Inherit)

@@ -23,9 +23,7 @@ func define(t *testing.T, pointers ...string) index.Definition {
 		pointers = pointers[:len(pointers)-1]
 	}
 	d, err := index.Define(pointers, geo)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	return d
 }
 
@@ -148,9 +146,7 @@ func TestIndexSteps(t *testing.T) {
 			o.SetEviction(eviction.Options{Policy: eviction.AllKeysRandom, Samples: 5})
 			o.Evict(o.Used()*9/10, func(*Container, string) {})
 		case kind < 156:
-			if err := o.Save(); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, o.Save())
 		case kind < 160:
 			o.Clean()
 		case kind < 164:
@@ -220,12 +216,7 @@ func TestIndexBuilding(t *testing.T) {
 		writers.Go(func() {
 			random := rand.New(rand.NewPCG(seed, 2+n))
 			var tx Tx
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
+			for !drill.Done(stop) {
 				id := fmt.Sprint([]string{"old-", "new-"}[random.IntN(2)], random.IntN(3000))
 				o.BeginKey(&tx, id)
 				if c := tx.Container(names[random.IntN(3)]); c != nil {
@@ -241,13 +232,8 @@ func TestIndexBuilding(t *testing.T) {
 	}
 	for range 2 { // besides the keyspace's own
 		builders.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-					o.BuildIndexes()
-				}
+			for !drill.Done(stop) {
+				o.BuildIndexes()
 			}
 		})
 	}
@@ -279,9 +265,7 @@ func TestIndexBuilding(t *testing.T) {
 			}
 		}
 	})
-	if err := o.Check(); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, o.Check())
 	// A keyspace closes while indexes are built.
 	o.catalogueTx(func(tx *Tx) {
 		c := tx.Container("1")
@@ -363,9 +347,7 @@ func TestSwapDuringBuild(t *testing.T) {
 		found, list = list, nil
 		return found
 	}, o.Keyspace.stop).Build()
-	if err := o.Check(); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, o.Check())
 	o.BuildIndexes()
 	if !ix.Ready() {
 		t.Error("the index is not ready")
@@ -391,9 +373,7 @@ func TestCreateDuringBuild(t *testing.T) {
 		tx.CreateIndex(c, define(t, "/b"))
 	})
 	o.BuildIndexes()
-	if err := o.Check(); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, o.Check())
 	if n := ix.Built(); !ix.Ready() || n != items {
 		t.Errorf("the builder has read %d items of %d", n, items)
 	}
@@ -420,9 +400,7 @@ func TestRollbackOfIndexDrop(t *testing.T) {
 	tx.Delete(c, "8")
 	tx.Rollback()
 	o.BuildIndexes()
-	if err := o.Check(); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, o.Check())
 	if list := c.Indexes(); len(list) != 1 || list[0] != ix || !ix.Ready() {
 		t.Fatal("the index is not back")
 	}

@@ -109,9 +109,7 @@ func (m *keptModel) step() {
 	case 15:
 		m.restart()
 	case 16:
-		if err := m.Save(); err != nil {
-			m.t.Fatal(err)
-		}
+		drill.Check(m.t, m.Save())
 	case 17:
 		m.watch(id)
 	case 18:
@@ -145,9 +143,7 @@ func (m *keptModel) restart() {
 // kill goes on with a copy of the folder, without a clean stop.
 func (o *opened) kill() {
 	o.t.Helper()
-	if err := o.Halt(); err != nil {
-		o.t.Fatal(err)
-	}
+	drill.Check(o.t, o.Halt())
 	dir := newDir(o.opt.FS)
 	o.storage.Lock() // no file comes or goes meanwhile
 	copyFolder(o.t, o.opt.FS, o.Dir(), dir)
@@ -252,14 +248,12 @@ func (m *keptModel) compare() {
 		p := selection.Plan{Index: c.Indexes()[0]}
 		p.Spans, p.Ordered = []index.Span{index.Everything()}, ordered
 		got = nil
-		if err := tx.Reader(c).Index(&p, selection.Place{}, func(s selection.Slice, _ func(int) selection.Place) bool {
+		drill.Check(t, tx.Reader(c).Index(&p, selection.Place{}, func(s selection.Slice, _ func(int) selection.Place) bool {
 			for _, it := range s.Items {
 				got = append(got, it.ID)
 			}
 			return true
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		check("SelectIndex", got)
 		counted := 0
 		p.Count, p.Proven = true, true
@@ -314,24 +308,20 @@ func (m *keptModel) compareMemory() {
 // readers with a model after each.
 func TestKeptModel(t *testing.T) {
 	t.Parallel()
-	first := drill.Seed(t)
-	for n := range drill.Pick[uint64](3, 5, 300) {
-		seed := first + n
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			m := &keptModel{
-				opened: open(t, func(o *Options) { o.Partitions = 1 + int(seed%3) }),
-				random: rand.New(rand.NewPCG(seed, 7)), items: make(map[string]Item),
-			}
-			m.opened.policy("c", 30)
-			m.catalogueTx(func(tx *Tx) { tx.CreateIndex(tx.Container("c"), define(t, "/n")) })
-			m.BuildIndexes()
-			m.rule(func(*Container, *Tx) {})
-			for range 400 {
-				m.step()
-			}
-			m.compare()
-			m.clock.Advance(time.Hour)
-			m.compare()
-		})
-	}
+	drill.Seeds(t, 3, 5, 300, func(t *testing.T, seed uint64) {
+		m := &keptModel{
+			opened: open(t, func(o *Options) { o.Partitions = 1 + int(seed%3) }),
+			random: rand.New(rand.NewPCG(seed, 7)), items: make(map[string]Item),
+		}
+		m.opened.policy("c", 30)
+		m.catalogueTx(func(tx *Tx) { tx.CreateIndex(tx.Container("c"), define(t, "/n")) })
+		m.BuildIndexes()
+		m.rule(func(*Container, *Tx) {})
+		for range 400 {
+			m.step()
+		}
+		m.compare()
+		m.clock.Advance(time.Hour)
+		m.compare()
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"mayfly/expiry"
 	"mayfly/keyspace/eviction"
 	"mayfly/keyspace/selection"
+	"mayfly/test/drill"
 )
 
 // TestKeepDeadUntil compares figures and look-ups while the dead stay with those after they are removed.
@@ -58,9 +59,7 @@ func TestKeepDeadUntil(t *testing.T) {
 		t.Fatalf("after a write over a dead item: %d items, %d deaths", o.count("c"), deaths)
 	}
 	o.delete("c", "own-3")
-	if err := o.Check(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.Check())
 	o.KeepDeadUntil(0)
 	if o.count("c") != n || deaths != 2*n {
 		t.Fatalf("afterwards: %d items, %d deaths", o.count("c"), deaths)
@@ -211,9 +210,7 @@ func TestKeptDeadAreBuriedOnDisk(t *testing.T) {
 	for _, id := range []string{"left", "deleted", "written", "gone"} {
 		o.put("c", id, `{"old":1}`, expiry.Inherit)
 	}
-	if err := o.Save(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.Save())
 	former := expiry.Policy{Default: expiry.Off}
 	o.retain("c", 1000, former)
 	o.clock.Advance(10 * time.Second)
@@ -263,9 +260,7 @@ func TestRollbackLeavesTheKeptDead(t *testing.T) {
 		o.BeginKey(&tx, "k")
 		f(&tx, tx.Container("c"))
 		tx.Rollback()
-		if err := o.Check(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, o.Check())
 	}
 	o.catalogueTx(func(tx *Tx) {
 		c := tx.Container("c")

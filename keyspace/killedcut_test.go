@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"mayfly/expiry/clock"
+	"mayfly/test/drill"
 	"mayfly/vfs/vfstest"
 )
 
@@ -35,9 +36,7 @@ func TestPowerCutAfterAKill(t *testing.T) {
 		}
 		killed.Look(func(vfstest.Disk) { killed.BeforeSync = nil })
 		want := readAll(ks)
-		if err := ks.Close(); err != nil {
-			t.Error(err)
-		}
+		drill.Report(t, ks.Close())
 		for cut, image := range left {
 			images++
 			after.FS = image
@@ -50,9 +49,7 @@ func TestPowerCutAfterAKill(t *testing.T) {
 			if got := readAll(ks); !maps.Equal(got, want) {
 				t.Errorf("kill %d, image %d: %v was there, %v is left", kills, cut, want, got)
 			}
-			if err := ks.Close(); err != nil {
-				t.Error(err)
-			}
+			drill.Report(t, ks.Close())
 		}
 		return nil
 	}

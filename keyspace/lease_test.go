@@ -21,14 +21,10 @@ import (
 func TestClockSteps(t *testing.T) {
 	t.Parallel()
 	fsys := vfstest.NewMemory()
-	first := drill.Seed(t)
-	for n := range drill.Pick[uint64](2, 4, 100) {
-		seed := first + n
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			d := &clockDrill{t: t, r: rand.New(rand.NewPCG(seed, 6)), fs: fsys, dir: newDir(fsys), machine: &steppedMachine{wall: epoch * int64(time.Millisecond)}}
-			d.play()
-		})
-	}
+	drill.Seeds(t, 2, 4, 100, func(t *testing.T, seed uint64) {
+		d := &clockDrill{t: t, r: rand.New(rand.NewPCG(seed, 6)), fs: fsys, dir: newDir(fsys), machine: &steppedMachine{wall: epoch * int64(time.Millisecond)}}
+		d.play()
+	})
 }
 
 // steppedMachine simulates the clocks of a machine. Safe for concurrent use.
@@ -242,9 +238,7 @@ func TestLeaseSurvivesACheckpoint(t *testing.T) {
 	w.lives("0", "any")
 	shown := w.Now()
 	for range 2 {
-		if err := w.Save(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, w.Save())
 	}
 	w.kill(time.Hour)
 	if w.Now() < shown {
@@ -277,9 +271,7 @@ func TestClockDoesNotDrift(t *testing.T) {
 		before := w.machine.wall
 		dir := newDir(w.opt.FS)
 		copyFolder(t, w.opt.FS, w.opt.Dir, dir)
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, w.Close())
 		w.opt.Dir = dir
 		w.opt.Clock = clock.SystemReading(0, w.machine.read, w.machine.pass)
 		var err error
@@ -297,9 +289,7 @@ func TestClockDoesNotDrift(t *testing.T) {
 func TestRepliesWaitForTheLease(t *testing.T) {
 	t.Parallel()
 	o := open(t)
-	if err := o.Wait(o.journal.Last()); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.Wait(o.journal.Last()))
 	before := o.journal.Last()
 	look := func(begin func(tx *Tx)) LSN {
 		var tx Tx
@@ -325,9 +315,7 @@ func TestRepliesWaitForTheLease(t *testing.T) {
 				t.Fatalf("the next waits for %d, not for %d", other, lsn)
 			}
 		}
-		if err := o.Wait(lsn); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, o.Wait(lsn))
 		if o.journal.Last() != lsn {
 			t.Fatal("more than one extension within its time")
 		}
@@ -350,9 +338,7 @@ func TestReportsOfDeathsWaitForTheLease(t *testing.T) {
 	if news == 0 || o.Committed(news) {
 		t.Fatalf("the news wait for %d, the last that is committed is %d", news, o.journal.Committed())
 	}
-	if err := o.Wait(news); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.Wait(news))
 }
 
 // While writes are refused the lease cannot be extended, and reads continue.

@@ -12,6 +12,7 @@ import (
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace/record"
+	"mayfly/test/drill"
 	"mayfly/vfs"
 	"mayfly/vfs/vfstest"
 )
@@ -51,9 +52,7 @@ func newLived(t *testing.T, seed uint64) *lived {
 			o.policy("gone", 50)
 		}
 		if round < 3 {
-			if err := o.Save(); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, o.Save())
 		}
 	}
 	o.dump() // leases the clock to livedUntil
@@ -106,9 +105,7 @@ func fingerprint(t *testing.T, fsys vfs.FS, dir string) (print string) {
 	for _, name := range namesIn(t, fsys, dir) {
 		path := filepath.Join(dir, name)
 		fi, err := fsys.Lstat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		print += fmt.Sprintln(path, fi.Size(), fi.Mode(), record.Sum(0, string(vfstest.Read(t, fsys, path))))
 	}
 	return print

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"mayfly/expiry"
+	"mayfly/test/drill"
 )
 
 // TestLoadedItemsAreThoseInMemory: what a journal overwrites, deletes or drops is not counted as loaded.
@@ -17,9 +18,7 @@ func TestLoadedItemsAreThoseInMemory(t *testing.T) {
 		o.put("c", fmt.Sprint(i), "{}", expiry.Inherit)
 		o.put("dropped", fmt.Sprint(i), "{}", expiry.Inherit)
 	}
-	if err := o.Save(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.Save())
 	for i := range 20 {
 		o.put("c", fmt.Sprint(i%10), "{}", expiry.Inherit)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"mayfly/expiry"
+	"mayfly/test/drill"
 )
 
 // TestLoadedBytesAreCounted: the bytes of the stores and of the journals count.
@@ -15,13 +16,9 @@ func TestLoadedBytesAreCounted(t *testing.T) {
 	o := open(t, func(opt *Options) { opt.Partitions, opt.Loaded = 1, &loaded })
 	body := strings.Repeat("x", 3<<20)
 	o.put("0", "stored", body, expiry.Inherit)
-	if err := o.Save(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.Save())
 	o.put("0", "journaled", body, expiry.Inherit)
-	if err := o.Halt(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.Halt())
 	opt := o.opt
 	opt.Dir = newDir(o.opt.FS)
 	copyFolder(t, o.opt.FS, o.Dir(), opt.Dir)

@@ -15,6 +15,7 @@ import (
 	"mayfly/expiry/clock"
 	"mayfly/keyspace/deaths"
 	"mayfly/keyspace/streamid"
+	"mayfly/test/drill"
 )
 
 // logBench is a keyspace with a container c of documents of 285 bytes.
@@ -33,9 +34,7 @@ func newLogBench(b *testing.B, s LogSettings) *logBench {
 	b.Cleanup(func() { l.Close() })
 	var tx Tx
 	l.BeginAll(&tx)
-	if err := tx.SetLog(tx.CreateContainer("c", 10, expiry.Strict), s); err != nil {
-		b.Fatal(err)
-	}
+	drill.Check(b, tx.SetLog(tx.CreateContainer("c", 10, expiry.Strict), s))
 	tx.Close()
 	return l
 }

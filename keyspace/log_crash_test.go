@@ -37,25 +37,17 @@ func TestCrashesLogEachDeathOnce(t *testing.T) {
 		return nil
 	}
 	ks, err := Open(Options{FS: disk, Dir: vfstest.Dir, preallocate: 20_000, Partitions: 3, Fsync: Always, Clock: manual, NoPurge: true, noCheckpoints: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	var tx Tx
 	ks.BeginAll(&tx)
-	if err := tx.SetLog(tx.CreateContainer("jobs", 10, expiry.Strict), s); err != nil {
-		t.Fatal(err)
-	}
-	if err := ks.Wait(tx.Close()); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, tx.SetLog(tx.CreateContainer("jobs", 10, expiry.Strict), s))
+	drill.Check(t, ks.Wait(tx.Close()))
 	logged = true
 	for i := range 300 {
 		id := fmt.Sprint("id", i)
 		ks.BeginKey(&tx, id)
 		tx.Put(tx.Container("jobs"), id, Document, `{}`, expiry.Inherit)
-		if err := ks.Wait(tx.Close()); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, ks.Wait(tx.Close()))
 		committed = i + 1
 		if i%7 == 6 {
 			id := fmt.Sprint("id", i-r.IntN(7))
@@ -63,30 +55,20 @@ func TestCrashesLogEachDeathOnce(t *testing.T) {
 			if tx.Delete(tx.Container("jobs"), id) {
 				deleted++
 			}
-			if err := ks.Wait(tx.Close()); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, ks.Wait(tx.Close()))
 		}
 		manual.Advance(200 * time.Millisecond)
 		if i%10 == 9 {
 			ks.PurgeOnce()
-			if err := ks.CommitNow(ks.journal.Last()); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, ks.CommitNow(ks.journal.Last()))
 		}
 		if i%40 == 39 {
-			if err := ks.Save(); err != nil {
-				t.Fatal(err)
-			}
-			if err := ks.storage.CompactAll(); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, ks.Save())
+			drill.Check(t, ks.storage.CompactAll())
 		}
 	}
 	logged = false
-	if err := ks.Close(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, ks.Close())
 	for n, c := range cuts {
 		opt := Options{FS: c.image, Dir: vfstest.Dir, Clock: clock.NewManual(epoch), NoPurge: true}
 		ks, err := Open(opt)
@@ -94,9 +76,7 @@ func TestCrashesLogEachDeathOnce(t *testing.T) {
 			t.Fatalf("cut %d: %v", n, err)
 		}
 		ks.purge.Drain(func() bool { return false })
-		if err := ks.Check(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, ks.Check())
 		found, etags := map[string]int{}, map[uint64]bool{}
 		ks.BeginNone(&tx)
 		jobs := tx.Container("jobs")
@@ -118,9 +98,7 @@ func TestCrashesLogEachDeathOnce(t *testing.T) {
 				t.Errorf("cut %d of %d: %s is there %d times", n, len(cuts), id, found[id])
 			}
 		}
-		if err := ks.Close(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, ks.Close())
 	}
 	if t.Logf("%d cuts, %d deleted", len(cuts), deleted); len(cuts) < 50 || deleted < 20 {
 		t.Error("that tests little")

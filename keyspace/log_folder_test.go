@@ -1,7 +1,6 @@
 package keyspace
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -93,13 +92,9 @@ func TestLogsInFiles(t *testing.T) {
 	for n := range 100 {
 		switch r.IntN(12) {
 		case 0:
-			if err := o.Save(); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, o.Save())
 		case 1:
-			if err := errors.Join(o.Save(), o.storage.CompactAll()); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, o.Save(), o.storage.CompactAll())
 		case 2:
 			o.reopen()
 		case 3:
@@ -157,9 +152,7 @@ func TestRecordsOfLogsNameTheirContainers(t *testing.T) {
 		}
 	}
 	check("at the beginning")
-	if err := o.SetUndoWindow(3600); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.SetUndoWindow(3600))
 	o.flush("a")
 	check("after a flush")
 	o.catalogueTx(func(tx *Tx) {

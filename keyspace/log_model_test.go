@@ -38,9 +38,7 @@ func newLogModel(t *testing.T, seed uint64) *logModel {
 		m.containers[name] = &loggedContainer{def: 10, since: epoch, deletes: name == "b", items: map[string]deaths.Entry{}, died: map[uint64]deaths.Entry{}}
 		m.all(func(tx *Tx) {
 			c := tx.CreateContainer(name, 10, expiry.Strict)
-			if err := tx.SetLog(c, LogSettings{Seconds: int64(expiry.MaxTTL), MaxLen: 1 << 30, Bodies: true, Deletes: name == "b"}); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, tx.SetLog(c, LogSettings{Seconds: int64(expiry.MaxTTL), MaxLen: 1 << 30, Bodies: true, Deletes: name == "b"}))
 		})
 	}
 	return m
@@ -170,129 +168,117 @@ func (m *logModel) clone() map[string]*loggedContainer {
 // its true cause.
 func TestLoggedIsWhatDied(t *testing.T) {
 	t.Parallel()
-	first := drill.Seed(t)
-	for n := range drill.Pick[uint64](2, 4, 100) {
-		seed := first + n
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			m := newLogModel(t, seed)
-			for range 1500 {
-				if m.rand.IntN(4) == 0 {
-					m.elapse(m.rand.Int64N(4000))
-					for _, c := range m.containers {
-						m.settle(c)
-					}
-				}
-				var tx Tx
-				m.BeginAll(&tx)
-				if m.rand.IntN(10) == 0 {
-					before := m.clone()
-					for range 1 + m.rand.IntN(5) {
-						m.step(&tx)
-					}
-					tx.Rollback()
-					m.containers = before
-				} else {
-					for range 1 + m.rand.IntN(3) {
-						m.step(&tx)
-					}
-					m.commit(&tx)
-				}
-				switch m.rand.IntN(60) {
-				case 0:
-					m.reopen()
-				case 1:
-					m.PurgeOnce()
-				case 2:
-					m.check()
-				case 3:
-					if err := m.Save(); err != nil {
-						t.Fatal(err)
-					}
+	drill.Seeds(t, 2, 4, 100, func(t *testing.T, seed uint64) {
+		m := newLogModel(t, seed)
+		for range 1500 {
+			if m.rand.IntN(4) == 0 {
+				m.elapse(m.rand.Int64N(4000))
+				for _, c := range m.containers {
+					m.settle(c)
 				}
 			}
-			m.check()
-			m.reopen()
-			m.check()
-		})
-	}
+			var tx Tx
+			m.BeginAll(&tx)
+			if m.rand.IntN(10) == 0 {
+				before := m.clone()
+				for range 1 + m.rand.IntN(5) {
+					m.step(&tx)
+				}
+				tx.Rollback()
+				m.containers = before
+			} else {
+				for range 1 + m.rand.IntN(3) {
+					m.step(&tx)
+				}
+				m.commit(&tx)
+			}
+			switch m.rand.IntN(60) {
+			case 0:
+				m.reopen()
+			case 1:
+				m.PurgeOnce()
+			case 2:
+				m.check()
+			case 3:
+				drill.Check(t, m.Save())
+			}
+		}
+		m.check()
+		m.reopen()
+		m.check()
+	})
 }
 
 // TestUndoneDeathsAreNotLogged: a death that can be taken back is logged when it cannot any more, or when its
 // id is written.
 func TestUndoneDeathsAreNotLogged(t *testing.T) {
 	t.Parallel()
-	first := drill.Seed(t)
-	for n := range drill.Pick[uint64](2, 4, 100) {
-		seed := first + n
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			m := newLogModel(t, seed)
-			if err := m.SetUndoWindow(30); err != nil {
-				t.Fatal(err)
+	drill.Seeds(t, 2, 4, 100, func(t *testing.T, seed uint64) {
+		m := newLogModel(t, seed)
+		drill.Check(t, m.SetUndoWindow(30))
+		c := m.containers["a"]
+		get := func(tx *Tx, id string) bool {
+			_, ok := tx.Get(tx.Container("a"), id)
+			return ok
+		}
+		certain := func(tx *Tx, id string) { // the item is about to be overwritten or deleted
+			if e, ok := c.items[id]; ok && !get(tx, id) {
+				c.died[e.Etag] = e
 			}
-			c := m.containers["a"]
-			get := func(tx *Tx, id string) bool {
-				_, ok := tx.Get(tx.Container("a"), id)
-				return ok
+			delete(c.items, id)
+		}
+		for range 800 {
+			m.elapse(m.rand.Int64N(2000))
+			var tx Tx
+			m.BeginAll(&tx)
+			before := m.clone()
+			id := fmt.Sprint("id", m.rand.IntN(40))
+			switch n := m.rand.IntN(20); {
+			case n < 12:
+				certain(&tx, id)
+				m.put(&tx, "a", id)
+			case n < 14:
+				certain(&tx, id)
+				tx.Delete(tx.Container("a"), id)
+			case n < 17:
+				tx.SetPolicy(tx.Container("a"), []expiry.TTL{expiry.Off, expiry.Forever, 2, 20, 60}[m.rand.IntN(5)], expiry.Strict)
+			default:
+				if _, err := tx.Undo("a", ""); err != nil && !nothingToUndo(err) {
+					t.Fatal(err)
+				}
 			}
-			certain := func(tx *Tx, id string) { // the item is about to be overwritten or deleted
-				if e, ok := c.items[id]; ok && !get(tx, id) {
+			if m.rand.IntN(10) == 0 {
+				tx.Rollback()
+				m.containers["a"].items, m.containers["a"].died = before["a"].items, before["a"].died
+			} else {
+				m.commit(&tx)
+			}
+			if m.rand.IntN(50) == 0 {
+				m.reopen()
+			}
+			m.purge.Drain(func() bool { return false })
+		}
+		m.all(func(tx *Tx) { tx.SetPolicy(tx.Container("a"), expiry.Off, expiry.Strict) })
+		m.elapse(31_000)
+		m.purge.Drain(func() bool { return false })
+		m.all(func(tx *Tx) {
+			for _, id := range slices.Collect(maps.Keys(c.items)) {
+				if e := c.items[id]; !get(tx, id) {
 					c.died[e.Etag] = e
 				}
-				delete(c.items, id)
-			}
-			for range 800 {
-				m.elapse(m.rand.Int64N(2000))
-				var tx Tx
-				m.BeginAll(&tx)
-				before := m.clone()
-				id := fmt.Sprint("id", m.rand.IntN(40))
-				switch n := m.rand.IntN(20); {
-				case n < 12:
-					certain(&tx, id)
-					m.put(&tx, "a", id)
-				case n < 14:
-					certain(&tx, id)
-					tx.Delete(tx.Container("a"), id)
-				case n < 17:
-					tx.SetPolicy(tx.Container("a"), []expiry.TTL{expiry.Off, expiry.Forever, 2, 20, 60}[m.rand.IntN(5)], expiry.Strict)
-				default:
-					if _, err := tx.Undo("a", ""); err != nil && !nothingToUndo(err) {
-						t.Fatal(err)
-					}
-				}
-				if m.rand.IntN(10) == 0 {
-					tx.Rollback()
-					m.containers["a"].items, m.containers["a"].died = before["a"].items, before["a"].died
-				} else {
-					m.commit(&tx)
-				}
-				if m.rand.IntN(50) == 0 {
-					m.reopen()
-				}
-				m.purge.Drain(func() bool { return false })
-			}
-			m.all(func(tx *Tx) { tx.SetPolicy(tx.Container("a"), expiry.Off, expiry.Strict) })
-			m.elapse(31_000)
-			m.purge.Drain(func() bool { return false })
-			m.all(func(tx *Tx) {
-				for _, id := range slices.Collect(maps.Keys(c.items)) {
-					if e := c.items[id]; !get(tx, id) {
-						c.died[e.Etag] = e
-					}
-				}
-			})
-			logged := map[uint64]bool{}
-			for _, e := range m.logged("a") {
-				if _, ok := c.died[e.Etag]; !ok || logged[e.Etag] {
-					t.Errorf("logged, or twice: %+v", e)
-				}
-				logged[e.Etag] = true
-			}
-			if len(logged) != len(c.died) || len(logged) == 0 {
-				t.Errorf("%d died, %d are logged", len(c.died), len(logged))
 			}
 		})
-	}
+		logged := map[uint64]bool{}
+		for _, e := range m.logged("a") {
+			if _, ok := c.died[e.Etag]; !ok || logged[e.Etag] {
+				t.Errorf("logged, or twice: %+v", e)
+			}
+			logged[e.Etag] = true
+		}
+		if len(logged) != len(c.died) || len(logged) == 0 {
+			t.Errorf("%d died, %d are logged", len(c.died), len(logged))
+		}
+	})
 }
 
 // TestNothingAppearsBehindACursor: readers at the tip of a log, beside all partitions that bury, see every

@@ -1,7 +1,6 @@
 package keyspace
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"mayfly/keyspace/eviction"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/streamid"
+	"mayfly/test/drill"
 	"mayfly/vfs"
 	"mayfly/vfs/vfstest"
 )
@@ -211,9 +211,7 @@ func TestLogSettings(t *testing.T) {
 			c := tx.Container("jobs")
 			was, _ := c.Log()
 			etag = c.Etag()
-			if err := tx.SetLog(c, change); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, tx.SetLog(c, change))
 			if is, on := c.Log(); is != change || on != (change.Seconds > 0) || (c.Etag() == etag) != (was == change) {
 				t.Errorf("%+v became %+v", change, is)
 			}
@@ -350,9 +348,7 @@ func TestLargeBodiesAreLogged(t *testing.T) {
 				t.Errorf("the body of %s has %d bytes, not %d", e.Item, len(e.Body), len(bodies[i]))
 			}
 		}
-		if err := o.Save(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, o.Save())
 		o.reopen()
 	}
 }
@@ -369,9 +365,7 @@ func TestADeadlineMayBeSetWhileTheDeadLie(t *testing.T) {
 			t.Error("a container without living items is not empty")
 		}
 	})
-	if err := o.SetUndoWindow(60); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.SetUndoWindow(60))
 	o.put("jobs", "b", `{}`, expiry.Inherit)
 	o.elapse(2_000)
 	o.policy("jobs", 1)
@@ -393,9 +387,7 @@ func TestDeletesAreLogged(t *testing.T) {
 		t.Helper()
 		text, err := vfs.ReadFile(o.opt.FS, filepath.Join(o.opt.Dir, datadir.FormatName))
 		_, version, bad := datadir.ReadFormat(string(text))
-		if err := errors.Join(err, bad); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err, bad)
 		return version
 	}
 	o.put("jobs", "before", `{}`, expiry.Inherit)

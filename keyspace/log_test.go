@@ -11,6 +11,7 @@ import (
 	"mayfly/keyspace/deaths"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/streamid"
+	"mayfly/test/drill"
 )
 
 // logged returns all entries of a container's log, oldest first.
@@ -50,9 +51,7 @@ func (o *opened) all(f func(tx *Tx)) {
 func (o *opened) setLog(container string, s LogSettings) {
 	o.t.Helper()
 	o.all(func(tx *Tx) {
-		if err := tx.SetLog(tx.Container(container), s); err != nil {
-			o.t.Fatal(err)
-		}
+		drill.Check(o.t, tx.SetLog(tx.Container(container), s))
 	})
 }
 
@@ -184,9 +183,7 @@ func TestRollbackTakesBurialsBack(t *testing.T) {
 	c := tx.Container("jobs")
 	tx.Put(c, "a", Document, `{"n":2}`, expiry.Inherit)
 	tx.Delete(c, "b")
-	if err := tx.SetLog(c, LogSettings{}); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, tx.SetLog(c, LogSettings{}))
 	tx.Rollback()
 	if n := len(o.logged("jobs")); n != 0 || died != 0 {
 		t.Fatalf("%d entries, %d events", n, died)
@@ -209,9 +206,7 @@ func TestRollbackTakesBurialsBack(t *testing.T) {
 		if s := o.state("jobs"); s != before || len(o.logged("jobs")) != 2 {
 			t.Errorf("%+v, want %+v", s, before)
 		}
-		if err := o.Check(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, o.Check())
 	}
 }
 
@@ -436,9 +431,7 @@ func TestLogOffDropFlushSwap(t *testing.T) {
 func TestUndoOfADropBringsTheLogBack(t *testing.T) {
 	t.Parallel()
 	o := open(t)
-	if err := o.SetUndoWindow(60); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.SetUndoWindow(60))
 	o.createLogged("a", 10)
 	o.put("a", "1", `{}`, expiry.Inherit)
 	o.elapse(10_000)

@@ -10,6 +10,7 @@ import (
 	"mayfly/keyspace/groups"
 	"mayfly/keyspace/repair"
 	"mayfly/keyspace/streamid"
+	"mayfly/test/drill"
 )
 
 // changeGroup changes a group of a container's log.
@@ -124,9 +125,7 @@ func TestGroupsRollBack(t *testing.T) {
 		o.BeginAll(&tx)
 		f(&tx, tx.Container("jobs"))
 		lsn := tx.Rollback()
-		if err := o.Wait(lsn); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, o.Wait(lsn))
 		if got := o.groups("jobs"); !equalGroups(got, want) {
 			t.Errorf("%s: %q after the rollback, want %q", name, got, want)
 		}
@@ -155,17 +154,13 @@ func TestGroupsFollowTheirLog(t *testing.T) {
 	if got := o.groups("jobs"); !equalGroups(got, want) {
 		t.Errorf("after FLUSH and SWAPDB: %q, want %q", got, want)
 	}
-	if err := o.SetUndoWindow(60); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.SetUndoWindow(60))
 	o.all(func(tx *Tx) { tx.Drop(tx.Container("jobs")) })
 	o.reopen()
 	if got := o.groups("jobs"); len(got) != 0 {
 		t.Errorf("after DROP: %q", got)
 	}
-	if err := o.SetUndoWindow(60); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.SetUndoWindow(60))
 	o.all(func(tx *Tx) {
 		if _, err := tx.Undo("jobs", "jobs"); err != nil {
 			t.Error(err)
@@ -200,9 +195,7 @@ func TestCheckTellsOfAnItemThatIsNotOfAGroup(t *testing.T) {
 	tx.setGroupItem(h, GroupTag+"8-8", "1 1 w")
 	tx.setGroupItem(h, GroupTag+"9-9", "once")
 	o.commit(&tx)
-	if err := o.Close(); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, o.Close())
 	in, err := repair.Inspect(o.opt.FS, o.opt.Dir)
 	if err != nil {
 		t.Error(err)
@@ -304,15 +297,11 @@ func TestManyGroupsGoLittleByLittle(t *testing.T) {
 		"end of window": {60, drop, func(o *opened) { o.elapse(60_000) }},
 		"all windows":   {60, drop, func(o *opened) { o.EndAllWindows() }},
 		"window limited": {60, drop, func(o *opened) {
-			if err := o.SetUndoWindow(0); err != nil {
-				o.t.Fatal(err)
-			}
+			drill.Check(o.t, o.SetUndoWindow(0))
 			o.all(func(tx *Tx) { tx.Drop(tx.CreateContainer("jobs", 60, expiry.Strict)) })
 		}},
 		"log off": {0, func(tx *Tx) {
-			if err := tx.SetLog(tx.Container("jobs"), LogSettings{}); err != nil {
-				t.Error(err)
-			}
+			drill.Report(t, tx.SetLog(tx.Container("jobs"), LogSettings{}))
 		}, func(*opened) {}},
 	} {
 		test := func(t *testing.T, restarts bool) {
@@ -322,9 +311,7 @@ func TestManyGroupsGoLittleByLittle(t *testing.T) {
 			o.stopBackground()
 			f := newMirror(t, o)
 			defer f.ks.Close()
-			if err := o.SetUndoWindow(way.window); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, o.SetUndoWindow(way.window))
 			o.createLogged("jobs", 10)
 			o.all(func(tx *Tx) {
 				for i := range n {
@@ -335,9 +322,7 @@ func TestManyGroupsGoLittleByLittle(t *testing.T) {
 			o.BeginAll(&tx)
 			way.change(&tx)
 			tx.Rollback() // then it is as before
-			if err := o.Check(); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, o.Check())
 			o.all(way.change)
 			if got := len(o.catalogue.Hidden); got != n+1 {
 				t.Fatalf("%d hidden containers are left", got)

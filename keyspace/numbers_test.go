@@ -8,6 +8,7 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/keyspace/record"
+	"mayfly/test/drill"
 )
 
 // numbers returns the numbers of the containers that are no databases, by name.
@@ -130,9 +131,7 @@ func TestNumbersStay(t *testing.T) {
 				tx.CreateContainer(name, 3, expiry.Strict)
 			}
 			tx.CreateContainer("rolled-back", 3, expiry.Strict)
-			if err := o.Wait(tx.Rollback()); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, o.Wait(tx.Rollback()))
 		case 8:
 			if r.IntN(4) == 0 {
 				o.reopen()
@@ -168,9 +167,7 @@ func TestMissingNumbersAreGiven(t *testing.T) {
 			o.catalogue.Changed(tx.Container(name))
 		}
 	})
-	if err := o.Halt(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.Halt())
 	opt := o.opt
 	opt.Dir = newDir(o.opt.FS)
 	copyFolder(t, o.opt.FS, o.Dir(), opt.Dir)

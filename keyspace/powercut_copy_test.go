@@ -43,9 +43,7 @@ func (d *copyDrill) run(disk *vfstest.Memory) {
 		_ = d.cut(disk, "/")
 	})
 	disk.Look(func(vfstest.Disk) { disk.BeforeSync = nil })
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	drill.Check(d.t, err)
 	if err := d.whole(disk, made); err != nil || d.named == 0 {
 		d.t.Errorf("named %d times: %v", d.named, err)
 	}
@@ -151,13 +149,9 @@ func TestPowerCutDuringARepair(t *testing.T) {
 		return err
 	}
 	whole := l.fs.Clone()
-	if err := d.make(whole, made); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, d.make(whole, made))
 	state, err := starts(t, whole, made)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	if err := l.force(); err != nil { // a repair writes nothing of its source
 		t.Fatal(err)
 	}
@@ -254,13 +248,9 @@ func TestPowerCutDuringAnImport(t *testing.T) {
 		}
 		return nil
 	}
-	if err := bring(disk); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, bring(disk))
 	disk.Look(func(vfstest.Disk) { disk.BeforeSync = nil })
-	if err := whole(disk); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, whole(disk))
 	if fingerprint(t, l.fs, l.dir) != before {
 		t.Error("the source has changed")
 	}

@@ -111,12 +111,8 @@ func (d *powerDrill) run(seed uint64) {
 	disk.BeforeSync = d.cut
 	// Zeros are used up often, and end anywhere in a sector.
 	ks, err := Open(Options{FS: disk, Dir: vfstest.Dir, preallocate: 50_000, Partitions: 3, Fsync: d.fsync, Clock: d.clock, ExpireEffort: 10})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(ks.SetUndoWindow(undo.MaxWindow), d.ledger.begin(ks)); err != nil {
-		d.t.Fatal(err)
-	}
+	drill.Check(t, err)
+	drill.Check(d.t, ks.SetUndoWindow(undo.MaxWindow), d.ledger.begin(ks))
 	ks.storage.Lock()
 	ks.storage.Options.Piece = 2
 	ks.storage.Unlock()
@@ -126,17 +122,13 @@ func (d *powerDrill) run(seed uint64) {
 	for _, w := range d.workers {
 		all.Go(func() {
 			for d.turn() {
-				if err := errors.Join(w.transact(ks), d.ask(ks)); err != nil {
-					t.Error(err)
-				}
+				drill.Report(t, w.transact(ks), d.ask(ks))
 			}
 		})
 	}
 	all.Go(func() {
 		for d.turn() {
-			if err := d.ledger.transact(ks, d.clock, d.fsync == Always); err != nil {
-				t.Error(err)
-			}
+			drill.Report(t, d.ledger.transact(ks, d.clock, d.fsync == Always))
 		}
 	})
 	all.Go(func() { d.disturb(rand.New(rand.NewPCG(seed, 99))) })
@@ -159,15 +151,6 @@ func (d *powerDrill) ask(ks *Keyspace) error {
 	return nil
 }
 
-func (d *powerDrill) over() bool {
-	select {
-	case <-d.stop:
-		return true
-	default:
-		return false
-	}
-}
-
 // turnsPerCut is the largest number of transactions between two cuts.
 const turnsPerCut = 10
 
@@ -187,7 +170,7 @@ func (d *powerDrill) disturb(r *rand.Rand) {
 		d.t.Error(err)
 	}
 	d.ks.SetCompaction(Compaction{Percentage: 20, MinSize: 1}) // so that a checkpoint writes stores anew
-	for !d.over() {
+	for !drill.Done(d.stop) {
 		var err error
 		if d.changes {
 			d.ks.SetFsync([]Fsync{Always, EverySec}[r.IntN(2)])
@@ -213,15 +196,13 @@ func (d *powerDrill) disturb(r *rand.Rand) {
 		default:
 			d.clock.Advance(time.Duration(r.IntN(600)) * time.Millisecond)
 		}
-		if err != nil {
-			d.t.Error(err)
-		}
+		drill.Report(d.t, err)
 	}
 }
 
 // cut is called before an fsync: it opens the images that a power cut may leave.
 func (d *powerDrill) cut(disk vfstest.Disk, path string) error {
-	if d.over() {
+	if drill.Done(d.stop) {
 		return nil
 	}
 	for len(d.turns) < turnsPerCut {
@@ -270,9 +251,7 @@ func (d *powerDrill) noteForced(disk vfstest.Disk) {
 			d.forced = max(d.forced, LSN(s.LSN))
 			return false
 		})
-		if err != nil {
-			d.t.Error(err)
-		}
+		drill.Report(d.t, err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"mayfly/expiry"
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/journal"
+	"mayfly/test/drill"
 	"mayfly/vfs"
 	"mayfly/vfs/vfstest"
 
@@ -51,12 +52,8 @@ func TestPreallocatedZerosAfterAKill(t *testing.T) {
 	copyFolder(t, o.opt.FS, o.opt.Dir, again)
 	var log bytes.Buffer
 	ks, err := Open(Options{FS: o.opt.FS, Dir: again, Partitions: 3, Clock: o.clock, NoPurge: true, Log: zerolog.New(&log).Level(zerolog.WarnLevel)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := ks.Close(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
+	drill.Check(t, ks.Close())
 	if found := namesIn(t, o.opt.FS, again); strings.Contains(strings.Join(found, " "), aof.TornSuffix) || log.Len() > 0 {
 		t.Errorf("a start makes %v and logs\n%s", found, log.String())
 	}
@@ -71,13 +68,9 @@ func TestPreallocatedZerosAreNotInABackup(t *testing.T) {
 		t.Fatal("nothing is preallocated")
 	}
 	path := filepath.Join(newDir(o.opt.FS), "backup")
-	if err := o.Backup(path); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.Backup(path))
 	if endsInZeros(t, o.opt.FS, path) {
 		t.Error("a journal in the backup ends in zeros")
 	}
-	if err := holds(t, o.opt.FS, path, o.dump()); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, holds(t, o.opt.FS, path, o.dump()))
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"mayfly/expiry"
+	"mayfly/test/drill"
 )
 
 // BenchmarkGets reads pipelines of 16 ids of a million, prefetched or not. Its time is that of a pipeline.
@@ -15,9 +16,7 @@ func BenchmarkGets(b *testing.B) {
 	var tx Tx
 	for i, id := range ids {
 		if lsn := benchPut(ks, &tx, id); i%1000 == 0 {
-			if err := ks.Wait(lsn); err != nil {
-				b.Fatal(err)
-			}
+			drill.Check(b, ks.Wait(lsn))
 		}
 	}
 	containers := slices.Repeat([]string{"0"}, depth)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mayfly/expiry"
+	"mayfly/test/drill"
 )
 
 // sampleDue samples the tables whose timers are due.
@@ -184,9 +185,7 @@ func TestDeathsAreFoundInTheirMillisecond(t *testing.T) {
 
 func (o *opened) undoWindow(seconds int64) {
 	o.t.Helper()
-	if err := o.SetUndoWindow(seconds); err != nil {
-		o.t.Fatal(err)
-	}
+	drill.Check(o.t, o.SetUndoWindow(seconds))
 }
 
 // undoChange takes the newest change of a container back.
@@ -290,7 +289,5 @@ func TestTimersOnlyForHearers(t *testing.T) {
 	o.catalogueTx(func(tx *Tx) { tx.Drop(tx.Container("new")) })
 	o.clock.Advance(time.Hour)
 	o.sampleDue()
-	if err := o.Check(); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, o.Check())
 }

@@ -31,9 +31,7 @@ func (n *node) sameAs(other *node) {
 	if a != b || items != others {
 		n.t.Errorf("%d items live at %d, on the other node %d: %s", items, now, others, difference(other.describe(now, true), n.describe(now, true)))
 	}
-	if err := errors.Join(n.Check(), other.Check()); err != nil {
-		n.t.Error(err)
-	}
+	drill.Report(n.t, n.Check(), other.Check())
 }
 
 func (n *node) catalogue(f func(tx *Tx)) LSN {
@@ -117,9 +115,7 @@ func TestLeaseEndsWhereTheNextLeaderBegins(t *testing.T) {
 		} else {
 			a.get("k")
 		}
-		if err := a.Settle(a.journal.Last()); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, a.Settle(a.journal.Last()))
 		a.Follow()
 		b.lead()
 		b.BeginKey(&tx, "k")
@@ -142,14 +138,10 @@ func TestFollowersChangeNothing(t *testing.T) {
 	count := func(o *Options) { o.OnDeath = func(*Container, string, LSN) { died++ } }
 	a, b := newNode(t, log, count), newNode(t, log, count)
 	a.lead()
-	if err := errors.Join(a.SetUndoWindow(5), b.SetUndoWindow(5)); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, a.SetUndoWindow(5), b.SetUndoWindow(5))
 	a.mustWait(a.catalogue(func(tx *Tx) {
 		logged := tx.CreateContainer("logged", 10, expiry.Strict)
-		if err := tx.SetLog(logged, LogSettings{Seconds: 60, MaxLen: 100}); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, tx.SetLog(logged, LogSettings{Seconds: 60, MaxLen: 100}))
 		tx.Put(logged, "dies", Plain, "1", 0)
 		gone := tx.CreateContainer("gone", 0, expiry.Strict)
 		tx.Put(gone, "x", Plain, "1", 0)
@@ -210,9 +202,7 @@ func TestFollowersChangeNothing(t *testing.T) {
 			t.Errorf("%s is %q, LSN %d", body, got, l)
 		}
 	}
-	if err := errors.Join(b.Save(), b.storage.CompactAll()); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, b.Save(), b.storage.CompactAll())
 	if got := b.journal.Last(); got != last || b.Position() != began || b.Unsettled() || died != deaths {
 		t.Errorf("the follower has written %d commits, is at %+v and has reported %d deaths", got-last, b.Position(), died-deaths)
 	}
@@ -244,13 +234,8 @@ func TestMomentsAreComplete(t *testing.T) {
 	histories := make([][]written, 8)
 	stop := make(chan struct{})
 	sweeper.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				n.sweep()
-			}
+		for !drill.Done(stop) {
+			n.sweep()
 		}
 	})
 	for w := range histories {
@@ -267,9 +252,7 @@ func TestMomentsAreComplete(t *testing.T) {
 				lsn := tx.Close()
 				histories[w] = append(histories[w], written{now, lsn})
 				if i%3 == 0 {
-					if err := n.Wait(lsn); err != nil {
-						t.Error(err)
-					}
+					drill.Report(t, n.Wait(lsn))
 				}
 			}
 		})
@@ -277,9 +260,7 @@ func TestMomentsAreComplete(t *testing.T) {
 	workers.Wait()
 	close(stop)
 	sweeper.Wait()
-	if err := n.Settle(n.journal.Last()); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, n.Settle(n.journal.Last()))
 	latest, moments := int64(0), map[int64]bool{}
 	before := map[LSN]int64{} // the latest moment of an entry before that of the LSN
 	for _, e := range log.after(0) {
@@ -346,9 +327,7 @@ func TestFollowIsABarrier(t *testing.T) {
 		n.Follow()
 		last := n.journal.Last()
 		workers.Wait()
-		if err := n.Settle(last); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, n.Settle(last))
 		if n.journal.Last() != last || n.Unsettled() {
 			t.Fatalf("commit %d was drawn after %d, at which the node began to follow", n.journal.Last(), last)
 		}
@@ -376,12 +355,7 @@ func TestAbandonWithTransactions(t *testing.T) {
 		for w := range 6 {
 			workers.Go(func() {
 				var tx Tx
-				for i := 0; ; i++ {
-					select {
-					case <-stop:
-						return
-					default:
-					}
+				for i := 0; !drill.Done(stop); i++ {
 					id := fmt.Sprint(w, "-", i%500)
 					n.Throttle(0)
 					n.BeginKey(&tx, id)
@@ -395,12 +369,7 @@ func TestAbandonWithTransactions(t *testing.T) {
 			})
 		}
 		workers.Go(func() {
-			for i := 0; ; i++ {
-				select {
-				case <-stop:
-					return
-				default:
-				}
+			for i := 0; !drill.Done(stop); i++ {
 				_ = n.Save()
 				_ = n.Backup(filepath.Join(newDir(n.opt.FS), fmt.Sprint(i)))
 			}
@@ -409,9 +378,7 @@ func TestAbandonWithTransactions(t *testing.T) {
 		n.abandon()
 		at := n.Position()
 		files, err := journal.Files(n.opt.FS, n.dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		more := writes.Load() + 500
 		drill.Await(t, "more writes", func() bool { return writes.Load() >= more })
 		var tx Tx
@@ -466,9 +433,7 @@ func TestConfirm(t *testing.T) {
 			t.Errorf("%s without a confirmation: %v", name, err)
 		}
 	}
-	if err := n.Settle(read); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, n.Settle(read))
 	log.set(func() { log.confirm = nil })
 	n.Follow()
 	if err := n.Wait(read); !errors.Is(err, replica.ErrNoMajority) {
@@ -542,9 +507,7 @@ func TestFolderOfANode(t *testing.T) {
 	n.lead()
 	n.mustWait(n.put("a", "1"))
 	backup := filepath.Join(newDir(n.opt.FS), "backup")
-	if err := n.Backup(backup); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, n.Backup(backup))
 	at := n.Position()
 	for _, dir := range []string{backup, n.dir} {
 		if tail, err := ReadReplica(n.opt.FS, dir); err != nil || tail.Position != at || string(tail.State) != "members" {
@@ -579,9 +542,7 @@ func TestFolderOfANode(t *testing.T) {
 	c := &node{t: t, log: again, clock: clock.NewManual(epoch), dir: backup, opt: n.opt}
 	c.opt.Dir, c.opt.Clock = backup, c.clock
 	c.open()
-	if err := c.Found(replica.Tail{Position: replica.Position{Index: 1, Term: 1}, State: []byte("new")}); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, c.Found(replica.Tail{Position: replica.Position{Index: 1, Term: 1}, State: []byte("new")}))
 	c.abandon()
 	c.open()
 	if p := c.Position(); p.Index != 1 || p.Term != 1 || p.Moment != at.Moment || string(c.ReplicaState()) != "new" {
@@ -591,9 +552,7 @@ func TestFolderOfANode(t *testing.T) {
 	if body, _ := c.get("a"); body != "1" {
 		t.Errorf("a is %q", body)
 	}
-	if err := c.Close(); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, c.Close())
 	if tail, err := ReadReplica(n.opt.FS, backup); err != nil || tail.Position != again.last() {
 		t.Errorf("the new cluster is at %+v: %v", tail, err)
 	}
@@ -607,9 +566,7 @@ func TestSingleFolderJoins(t *testing.T) {
 	o.clock.Advance(3 * time.Second)
 	o.lives("0", "a") // a reply shows the time
 	dir := newDir(o.opt.FS)
-	if err := o.Backup(filepath.Join(dir, "b")); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.Backup(filepath.Join(dir, "b")))
 	log := newFakeLog()
 	n := &node{t: t, log: log, clock: clock.NewManual(1), dir: filepath.Join(dir, "b")} // a clock that is behind by years
 	n.opt = Options{FS: o.opt.FS, Dir: n.dir, Clock: n.clock, NoPurge: true, noCheckpoints: true, noSweeps: true}
@@ -617,9 +574,7 @@ func TestSingleFolderJoins(t *testing.T) {
 	if n.Position().Index != 0 || n.Now() < epoch+3000 {
 		t.Errorf("it opens at %+v, at %d", n.Position(), n.Now())
 	}
-	if err := n.Found(replica.Tail{Position: replica.Position{Index: 1, Term: 1}}); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, n.Found(replica.Tail{Position: replica.Position{Index: 1, Term: 1}}))
 	if n.Position().Moment < epoch+3000 {
 		t.Errorf("it begins at %+v", n.Position())
 	}
@@ -646,19 +601,11 @@ func TestScrubOfANode(t *testing.T) {
 		files := n.journal.Files()
 		path := files[len(files)-1].Path
 		text, err := vfs.ReadFile(n.opt.FS, path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		text[len(text)/2] ^= 1
-		if err := writeFile(n.opt.FS, path, text); err != nil {
-			t.Fatal(err)
-		}
-		if err := n.storage.Scrub.Scrub(nil); err != nil {
-			t.Error(err)
-		}
-		if err := n.Damage(); err != nil {
-			t.Error(err)
-		}
+		drill.Check(t, writeFile(n.opt.FS, path, text))
+		drill.Report(t, n.storage.Scrub.Scrub(nil))
+		drill.Report(t, n.Damage())
 		if p := n.Position(); n.Unsettled() || !leads && p != at || leads && p == at {
 			t.Errorf("leader %v: it is at %+v, was at %+v", leads, p, at)
 		}
@@ -687,9 +634,7 @@ func TestThrottleOfALeader(t *testing.T) {
 	if waiting := n.journal.Waiting(); waiting > mostReplicated+100_000 {
 		t.Errorf("%d bytes wait", waiting)
 	}
-	if err := n.Settle(n.journal.Last()); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, n.Settle(n.journal.Last()))
 	most := 0
 	for _, e := range log.after(0) {
 		most = max(most, len(e.batch))

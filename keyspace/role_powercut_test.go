@@ -115,12 +115,7 @@ func (d *nodeDrill) run(seed uint64, leads bool) {
 }
 
 func (d *nodeDrill) over() bool {
-	select {
-	case <-d.stop:
-		return true
-	default:
-		return d.t.Failed()
-	}
+	return drill.Done(d.stop) || d.t.Failed()
 }
 
 // transact is a transaction of a client.
@@ -134,9 +129,7 @@ func (d *nodeDrill) transact(n *node, r *rand.Rand) {
 		if c := tx.Container(name); c == nil {
 			c = tx.CreateContainer(name, 5, expiry.Strict)
 			if name == "logged" {
-				if err := tx.SetLog(c, LogSettings{Seconds: 20, MaxLen: 30}); err != nil {
-					d.t.Error(err)
-				}
+				drill.Report(d.t, tx.SetLog(c, LogSettings{Seconds: 20, MaxLen: 30}))
 			}
 		} else {
 			tx.SetPolicy(c, expiry.TTL(1+r.IntN(20)), expiry.Strict)

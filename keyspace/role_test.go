@@ -12,6 +12,7 @@ import (
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace/replica"
+	"mayfly/test/drill"
 	"mayfly/vfs/vfstest"
 )
 
@@ -141,9 +142,7 @@ func newNode(t *testing.T, log *fakeLog, change ...func(*Options)) *node {
 		f(&n.opt)
 	}
 	n.open()
-	if err := n.Found(replica.Tail{Position: replica.Position{Index: 1, Term: 1}, State: []byte("members")}); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, n.Found(replica.Tail{Position: replica.Position{Index: 1, Term: 1}, State: []byte("members")}))
 	return n
 }
 
@@ -152,9 +151,7 @@ func (n *node) open() {
 	n.seat = n.log.seat()
 	n.opt.Replicator = n.seat
 	ks, err := Open(n.opt)
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	drill.Check(n.t, err)
 	n.Keyspace = ks
 }
 
@@ -162,9 +159,7 @@ func (n *node) open() {
 func (n *node) follow() {
 	n.t.Helper()
 	for _, e := range n.log.after(n.Position().Index) {
-		if err := n.Apply(e.batch, replica.Tail{Position: e.Position}); err != nil {
-			n.t.Fatal(err)
-		}
+		drill.Check(n.t, n.Apply(e.batch, replica.Tail{Position: e.Position}))
 	}
 }
 
@@ -173,9 +168,7 @@ func (n *node) lead() {
 	n.t.Helper()
 	n.log.begin(n.seat)
 	n.follow()
-	if err := n.Lead(); err != nil {
-		n.t.Fatal(err)
-	}
+	drill.Check(n.t, n.Lead())
 }
 
 // put writes an item in database 0.
@@ -200,16 +193,12 @@ func (n *node) get(id string) (string, LSN) {
 
 func (n *node) mustWait(lsn LSN) {
 	n.t.Helper()
-	if err := n.Wait(lsn); err != nil {
-		n.t.Fatal(err)
-	}
+	drill.Check(n.t, n.Wait(lsn))
 }
 
 func (n *node) abandon() {
 	n.t.Helper()
-	if err := n.Abandon(); err != nil {
-		n.t.Fatal(err)
-	}
+	drill.Check(n.t, n.Abandon())
 }
 
 // TestLeaderCommitsByTheLog: a leader's journal has what the log has, and the folder knows its place.
@@ -249,9 +238,7 @@ func TestLeaderCommitsByTheLog(t *testing.T) {
 	if body, lsn := n.get("a"); body != "1" || lsn != 0 {
 		t.Errorf("a is %q, LSN %d", body, lsn)
 	}
-	if err := n.Close(); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, n.Close())
 	if tail, err := ReadReplica(n.opt.FS, n.dir); err != nil || tail.Position != want || string(tail.State) != "others" {
 		t.Errorf("after a checkpoint the folder is at %+v: %v", tail, err)
 	}
@@ -283,9 +270,7 @@ func TestNothingUncommittedIsInTheFolder(t *testing.T) {
 		t.Errorf("the folder is at %+v: %v", tail, err)
 	}
 	log.set(func() { log.fail = nil })
-	if err := n.Settle(lsn); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, n.Settle(lsn))
 	if err := n.Save(); err != nil {
 		t.Error("a checkpoint with a majority:", err)
 	}
@@ -335,9 +320,7 @@ func TestBackupWithoutAMajority(t *testing.T) {
 	n.mustWait(put("extended", soon))
 	n.mustWait(put("killed", later))
 	n.mustWait(put("inherits", 0))
-	if err := n.Save(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, n.Save())
 	n.mustWait(put("extended", later)) // only the journal has it
 	at := n.Position()
 	n.clock.Advance(20 * time.Second)
@@ -346,9 +329,7 @@ func TestBackupWithoutAMajority(t *testing.T) {
 	put("killed", soon)
 	put("new", later)
 	n.opt.Dir = newDir(n.opt.FS) + "/backup"
-	if err := n.Backup(n.opt.Dir); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, n.Backup(n.opt.Dir))
 	n.abandon()
 	n.open()
 	defer n.abandon()

@@ -87,9 +87,7 @@ func (s inside) compare(t *testing.T, is inside) {
 // and, after the next checkpoint, on disk.
 func TestRollback(t *testing.T) {
 	t.Parallel()
-	first := drill.Seed(t)
-	for n := range drill.Pick[uint64](2, 3, 100) {
-		seed := first + n
+	drill.Seeds(t, 2, 3, 100, func(t *testing.T, seed uint64) {
 		random := rand.New(rand.NewPCG(seed, 7))
 		o := open(t, func(opt *Options) { opt.Partitions = 3 })
 		names := []string{"a", "b", "c", "d"}
@@ -106,21 +104,15 @@ func TestRollback(t *testing.T) {
 			before := o.inside(watchers)
 			o.inTx(random, names, 1+random.IntN(120), (*Tx).Rollback)
 			before.compare(t, o.inside(watchers))
-			if err := o.Check(); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, o.Check())
 			if random.IntN(5) == 0 { // as after a kill: nothing of it was journalled
 				left := newDir(o.opt.FS)
-				if err := o.journal.CommitAll(); err != nil {
-					t.Fatal(err)
-				}
+				drill.Check(t, o.journal.CommitAll())
 				o.storage.Lock() // no checkpoint removes a journal meanwhile
 				copyFolder(t, o.opt.FS, o.opt.Dir, left)
 				o.storage.Unlock()
 				ks, err := Open(Options{FS: o.opt.FS, Dir: left, Clock: clock.NewManual(o.clock.Now()), NoPurge: true})
-				if err != nil {
-					t.Fatal(err)
-				}
+				drill.Check(t, err)
 				killed := &opened{Keyspace: ks, t: t}
 				compare(t, "after a kill", before.Items, killed.dump(), func(at place) bool {
 					it, s := before.Items[at], before.Containers[at.container]
@@ -129,9 +121,7 @@ func TestRollback(t *testing.T) {
 				killed.stop()
 			}
 			if random.IntN(5) == 0 {
-				if err := o.Save(); err != nil {
-					t.Fatal(err)
-				}
+				drill.Check(t, o.Save())
 			}
 			if random.IntN(8) == 0 {
 				for _, w := range watchers {
@@ -148,7 +138,7 @@ func TestRollback(t *testing.T) {
 		for _, w := range watchers {
 			o.Unwatch(w)
 		}
-	}
+	})
 }
 
 func (o *opened) watch(container, id string) *Watcher {
@@ -167,9 +157,7 @@ func (o *opened) inTx(random *rand.Rand, names []string, n int, end func(*Tx) LS
 	var tx Tx
 	o.BeginAll(&tx)
 	defer func() {
-		if err := o.Wait(end(&tx)); err != nil {
-			o.t.Error(err)
-		}
+		drill.Report(o.t, o.Wait(end(&tx)))
 	}()
 	for range n {
 		name := names[random.IntN(len(names))]
@@ -281,9 +269,7 @@ func TestFoundDeadAfterWrite(t *testing.T) {
 			copyFolder(t, o.opt.FS, o.opt.Dir, left)
 			o.storage.Unlock()
 			ks, err := Open(Options{FS: o.opt.FS, Dir: left, Clock: clock.NewManual(o.clock.Now()), NoPurge: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, err)
 			killed := &opened{Keyspace: ks, t: t}
 			defer killed.stop()
 			if it, ok := killed.get("a", "id"); ok {
@@ -299,9 +285,7 @@ func TestRollbackOfADropSetsTimers(t *testing.T) {
 	t.Parallel()
 	for _, window := range []int64{0, 60} {
 		o := open(t)
-		if err := o.SetUndoWindow(window); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, o.SetUndoWindow(window))
 		o.createLogged("jobs", 10)
 		o.put("jobs", "a", "{}", expiry.Inherit)
 		var tx Tx

@@ -8,6 +8,7 @@ import (
 	"mayfly/expiry/clock"
 	"mayfly/keyspace/groups"
 	"mayfly/keyspace/streamid"
+	"mayfly/test/drill"
 )
 
 // BenchmarkManyContainers changes 100,000 of them under all locks: a drop of a container with that many
@@ -17,13 +18,9 @@ func BenchmarkManyContainers(b *testing.B) {
 	for _, window := range []int64{0, 300} {
 		open := func(b *testing.B) *Keyspace {
 			ks, err := Open(Options{Dir: b.TempDir(), Clock: clock.NewManual(epoch), NoPurge: true})
-			if err != nil {
-				b.Fatal(err)
-			}
+			drill.Check(b, err)
 			b.Cleanup(func() { ks.Close() })
-			if err := ks.SetUndoWindow(window); err != nil {
-				b.Fatal(err)
-			}
+			drill.Check(b, ks.SetUndoWindow(window))
 			return ks
 		}
 		b.Run(fmt.Sprint("drop-groups/window=", window), func(b *testing.B) {
@@ -33,9 +30,7 @@ func BenchmarkManyContainers(b *testing.B) {
 				var tx Tx
 				ks.BeginAll(&tx)
 				c := tx.CreateContainer("c", 86400, expiry.Strict)
-				if err := tx.SetLog(c, LogSettings{Seconds: 60, MaxLen: 1000}); err != nil {
-					b.Fatal(err)
-				}
+				drill.Check(b, tx.SetLog(c, LogSettings{Seconds: 60, MaxLen: 1000}))
 				for i := range n {
 					tx.CreateGroup(c, fmt.Sprint("group-", i), streamid.ID{}, groups.Unknown)
 				}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mayfly/expiry"
+	"mayfly/test/drill"
 )
 
 // TestAllStats compares AllStats with the figures of each container: those in which something lives, no
@@ -82,9 +83,7 @@ func BenchmarkAllStats(b *testing.B) {
 	for _, populated := range []int{10, 100_000} {
 		b.Run(fmt.Sprint(populated), func(b *testing.B) {
 			ks, err := Open(Options{Dir: b.TempDir(), NoPurge: true})
-			if err != nil {
-				b.Fatal(err)
-			}
+			drill.Check(b, err)
 			defer ks.Close()
 			var tx Tx
 			ks.BeginAll(&tx)

@@ -148,11 +148,7 @@ func TestSwapAndWatch(t *testing.T) {
 // the moment they die.
 func TestSwapModel(t *testing.T) {
 	t.Parallel()
-	first := drill.Seed(t)
-	for n := range drill.Pick[uint64](3, 4, 300) {
-		seed := first + n
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { playSwaps(t, rand.New(rand.NewPCG(seed, 5))) })
-	}
+	drill.Seeds(t, 3, 4, 300, func(t *testing.T, seed uint64) { playSwaps(t, rand.New(rand.NewPCG(seed, 5))) })
 }
 
 // swapSide is a container of the model.
@@ -211,9 +207,7 @@ func playSwaps(t *testing.T, r *rand.Rand) {
 			case 0:
 				o.reopen()
 			case 1:
-				if err := o.Save(); err != nil {
-					t.Fatal(err)
-				}
+				drill.Check(t, o.Save())
 			case 2:
 				o.PurgeOnce()
 			}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mayfly/expiry"
+	"mayfly/test/drill"
 )
 
 // touch writes the body of an item again, with another end.
@@ -61,9 +62,7 @@ func TestTouchJournalsNoBody(t *testing.T) {
 		{"deleted", func() { o.delete("0", "k") }},
 	} {
 		step.do()
-		if err := o.journal.CommitAll(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, o.journal.CommitAll())
 		dir := newDir(o.opt.FS)
 		o.storage.Lock()
 		copyFolder(t, o.opt.FS, o.opt.Dir, dir)
@@ -79,18 +78,14 @@ func TestTouchJournalsNoBody(t *testing.T) {
 
 func (o *opened) save() {
 	o.t.Helper()
-	if err := o.Save(); err != nil {
-		o.t.Fatal(err)
-	}
+	drill.Check(o.t, o.Save())
 }
 
 // compactAll compacts all stores without a checkpoint before.
 func (o *opened) compactAll() {
 	o.t.Helper()
 	for _, p := range o.partitions {
-		if err := o.storage.CompactStore(o.storage.Store(p.Number), nil); err != nil {
-			o.t.Fatal(err)
-		}
+		drill.Check(o.t, o.storage.CompactStore(o.storage.Store(p.Number), nil))
 	}
 }
 
@@ -133,9 +128,7 @@ func TestTouchWithinOneTransaction(t *testing.T) {
 				} else {
 					o.commit(&tx)
 				}
-				if err := o.Check(); err != nil {
-					t.Error(err)
-				}
+				drill.Report(t, o.Check())
 				want := o.dump()
 				o.reopen()
 				compare(t, "after a start", want, o.dump(), nil)

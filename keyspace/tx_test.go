@@ -159,15 +159,11 @@ func TestDropLeavesTheStores(t *testing.T) {
 		tx.Close()
 	}
 	fill("old")
-	if err := o.Save(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.Save())
 	fill("young")
 	drop("old", true)
 	drop("young", false)
-	if err := o.Save(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.Save())
 	for _, p := range o.partitions {
 		if got := storedItems(t, o.opt.FS, o.storage.Store(p.Number)); len(got) > 0 {
 			t.Errorf("partition %d holds %v", p.Number, got)
@@ -206,9 +202,7 @@ func TestDropAndFlush(t *testing.T) {
 
 func TestScanVisitsEachOnce(t *testing.T) {
 	t.Parallel()
-	first := drill.Seed(t)
-	for n := range drill.Pick[uint64](3, 5, 400) {
-		seed := first + n
+	drill.Seeds(t, 3, 5, 400, func(t *testing.T, seed uint64) {
 		o := open(t, func(opt *Options) { opt.Partitions = 4 })
 		r := rand.New(rand.NewPCG(seed, 1))
 		resident := make(map[string]int)
@@ -247,7 +241,7 @@ func TestScanVisitsEachOnce(t *testing.T) {
 				t.Fatalf("seed %d: %s lived throughout and was visited %d times", seed, id, seen[id])
 			}
 		}
-	}
+	})
 }
 
 func TestRandom(t *testing.T) {
@@ -287,11 +281,7 @@ func TestRandom(t *testing.T) {
 // remembers everything and knows of each item whether it has ever been dead.
 func TestAgainstModel(t *testing.T) {
 	t.Parallel()
-	first := drill.Seed(t)
-	for n := range drill.Pick[uint64](4, 6, 600) {
-		seed := first + n
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { playAgainstModel(t, seed) })
-	}
+	drill.Seeds(t, 4, 6, 600, func(t *testing.T, seed uint64) { playAgainstModel(t, seed) })
 }
 
 type modelItem struct {
@@ -418,12 +408,7 @@ func TestCountAndRandomAreOfOneMoment(t *testing.T) {
 	var mover sync.WaitGroup
 	mover.Go(func() {
 		var tx Tx
-		for from := 0; ; from = 1 - from {
-			select {
-			case <-stop:
-				return
-			default:
-			}
+		for from := 0; !drill.Done(stop); from = 1 - from {
 			o.BeginKeys(&tx, ids)
 			tx.Put(tx.Container("0"), ids[1-from], Document, "{}", expiry.Inherit)
 			tx.Delete(tx.Container("0"), ids[from])

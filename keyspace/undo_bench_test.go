@@ -8,6 +8,7 @@ import (
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace/undo"
+	"mayfly/test/drill"
 )
 
 // BenchmarkUndo changes a container of 1,000,000 documents and takes that back: a default that kills all, and
@@ -17,13 +18,9 @@ func BenchmarkUndo(b *testing.B) {
 	const n = 1_000_000
 	manual := clock.NewManual(epoch)
 	ks, err := Open(Options{Dir: b.TempDir(), Clock: manual, NoPurge: true})
-	if err != nil {
-		b.Fatal(err)
-	}
+	drill.Check(b, err)
 	b.Cleanup(func() { ks.Close() })
-	if err := ks.SetUndoWindow(undo.MaxWindow); err != nil {
-		b.Fatal(err)
-	}
+	drill.Check(b, ks.SetUndoWindow(undo.MaxWindow))
 	all := func(f func(tx *Tx, c *Container)) {
 		var tx Tx
 		ks.BeginAll(&tx)
@@ -89,9 +86,7 @@ func BenchmarkUndo(b *testing.B) {
 	b.Run("flush-for-good", func(b *testing.B) {
 		for b.Loop() {
 			b.StopTimer()
-			if err := ks.SetUndoWindow(0); err != nil {
-				b.Fatal(err)
-			}
+			drill.Check(b, ks.SetUndoWindow(0))
 			b.StartTimer()
 			all(func(tx *Tx, _ *Container) { tx.FlushAll() })
 			b.StopTimer()

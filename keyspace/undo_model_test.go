@@ -279,9 +279,7 @@ func (m *undoModel) step() {
 		}
 		tx.Rollback()
 		m.containers, m.stacks = containers, stacks
-		if err := m.Check(); err != nil {
-			m.t.Fatal(err)
-		}
+		drill.Check(m.t, m.Check())
 	case 14, 15, 16:
 		m.compare()
 	default:
@@ -294,9 +292,7 @@ func (m *undoModel) step() {
 }
 
 func (m *undoModel) setWindow() {
-	if err := m.SetUndoWindow(m.window); err != nil {
-		m.t.Fatal(err)
-	}
+	drill.Check(m.t, m.SetUndoWindow(m.window))
 }
 
 // compare compares what lives with the model.
@@ -327,30 +323,26 @@ func (m *undoModel) compare() {
 // windows.
 func TestUndoModel(t *testing.T) {
 	t.Parallel()
-	first := drill.Seed(t)
-	for n := range drill.Pick[uint64](3, 6, 600) {
-		seed := first + n
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			m := &undoModel{
-				opened: open(t, func(o *Options) { o.Partitions = 2 }), random: rand.New(rand.NewPCG(seed, 11)),
-				containers: map[string]*undoContainer{"0": {expiry.Policy{Default: expiry.Forever}, make(map[string]Item), 0}},
-				stacks:     make(map[string][]undoChange), window: 60,
-			}
-			m.setWindow()
-			for range 500 {
-				m.step()
-			}
-			m.compare()
-			m.clock.Advance(time.Hour)
-			m.EndWindows()
-			m.compare()
-			held := 0
-			for _, t := range m.tables.Some(nil, 0, m.tables.Len()) {
-				held += t.Len()
-			}
-			if aside := slices.Collect(m.catalogue.Asides.All()); held != len(m.dump()) || len(aside) > 0 {
-				t.Errorf("%d items are in memory, %d live, %d are set aside", held, len(m.dump()), len(aside))
-			}
-		})
-	}
+	drill.Seeds(t, 3, 6, 600, func(t *testing.T, seed uint64) {
+		m := &undoModel{
+			opened: open(t, func(o *Options) { o.Partitions = 2 }), random: rand.New(rand.NewPCG(seed, 11)),
+			containers: map[string]*undoContainer{"0": {expiry.Policy{Default: expiry.Forever}, make(map[string]Item), 0}},
+			stacks:     make(map[string][]undoChange), window: 60,
+		}
+		m.setWindow()
+		for range 500 {
+			m.step()
+		}
+		m.compare()
+		m.clock.Advance(time.Hour)
+		m.EndWindows()
+		m.compare()
+		held := 0
+		for _, t := range m.tables.Some(nil, 0, m.tables.Len()) {
+			held += t.Len()
+		}
+		if aside := slices.Collect(m.catalogue.Asides.All()); held != len(m.dump()) || len(aside) > 0 {
+			t.Errorf("%d items are in memory, %d live, %d are set aside", held, len(m.dump()), len(aside))
+		}
+	})
 }

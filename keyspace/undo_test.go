@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"mayfly/expiry"
+	"mayfly/test/drill"
 )
 
 // TestWatchOfWhatUndoBringsBack: what an undone rule had killed is written for those who watch it, whenever
@@ -13,9 +14,7 @@ import (
 func TestWatchOfWhatUndoBringsBack(t *testing.T) {
 	t.Parallel()
 	o := open(t)
-	if err := o.SetUndoWindow(100); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.SetUndoWindow(100))
 	o.policy("c", 1000)
 	o.put("c", "killed", "{}", expiry.Inherit)
 	o.put("c", "never", "{}", expiry.Never)
@@ -56,9 +55,7 @@ func TestWatchOfWhatUndoBringsBack(t *testing.T) {
 func TestUndoCopiesTheName(t *testing.T) {
 	t.Parallel()
 	o := open(t)
-	if err := o.SetUndoWindow(100); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.SetUndoWindow(100))
 	o.policy("orders", 10)
 	o.put("orders", "k", "{}", expiry.Inherit)
 	for _, as := range []string{"", "before"} {
@@ -87,9 +84,7 @@ func TestFlushOfTheDead(t *testing.T) {
 	t.Parallel()
 	for _, purged := range []bool{true, false} {
 		o := open(t)
-		if err := o.SetUndoWindow(100); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, o.SetUndoWindow(100))
 		flush := func() { o.catalogueTx(func(tx *Tx) { tx.Flush(tx.Container("c")) }) }
 		undo := func() (what expiry.Action) {
 			o.catalogueTx(func(tx *Tx) {
@@ -133,9 +128,7 @@ func TestFlushOfTheDead(t *testing.T) {
 func TestUndoIntoAnotherContainer(t *testing.T) {
 	t.Parallel()
 	o := open(t)
-	if err := o.SetUndoWindow(100); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.SetUndoWindow(100))
 	undo := func(name, as string) func(tx *Tx) {
 		return func(tx *Tx) {
 			if done, err := tx.Undo(name, as); err != nil || done == nil {

@@ -5,6 +5,7 @@ import (
 
 	"mayfly/query"
 	"mayfly/query/page"
+	"mayfly/test/drill"
 )
 
 // benchDocument has 285 bytes.
@@ -25,17 +26,11 @@ func BenchmarkAdd(b *testing.B) {
 	} {
 		b.Run(bb.name, func(b *testing.B) {
 			q, err := query.Parse(bb.text, nil)
-			if err != nil {
-				b.Fatal(err)
-			}
+			drill.Check(b, err)
 			from, err := page.ParseCursor(q, "0")
-			if err != nil {
-				b.Fatal(err)
-			}
+			drill.Check(b, err)
 			r, err := page.New(q, page.Options{Count: 1000}, from)
-			if err != nil {
-				b.Fatal(err)
-			}
+			drill.Check(b, err)
 			doc := query.Document{Text: benchDocument, ID: "1"}
 			b.ReportAllocs()
 			for b.Loop() {

@@ -6,6 +6,7 @@ import (
 
 	"mayfly/query"
 	"mayfly/query/page"
+	"mayfly/test/drill"
 )
 
 // TestDocumentedResults checks what Cosmos DB's documentation says of each construct of the subset, restated
@@ -188,9 +189,7 @@ func TestEnds(t *testing.T) {
 		{"_expiresat", "1700000000"}, {"_ttlleft", "2"}, {"_ttlleft = 1.5", "true"}, {"_ttlleft < 1.501", "true"}, {"_expiresat > 1700000000", "true"}, {"_ttlleft.x", ""},
 	} {
 		q, err := query.Parse("SELECT VALUE "+tt.expression, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		e := q.Evaluator()
 		e.Load(&doc)
 		if row, _ := e.Row(nil); string(row) != tt.want {

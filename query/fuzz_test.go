@@ -11,6 +11,7 @@ import (
 
 	"mayfly/query"
 	"mayfly/query/page"
+	"mayfly/test/drill"
 )
 
 // checkError reports an error that is not one short line with a position inside of the text.
@@ -126,15 +127,11 @@ func FuzzCursor(f *testing.F) {
 	queries := []string{"", "SELECT a ORDER BY a DESC, b OFFSET 2 LIMIT 7", "SELECT tags, COUNT(1) GROUP BY tags", "LIMIT 5"}
 	for i, text := range queries {
 		q, err := query.Parse(text, nil)
-		if err != nil {
-			f.Fatal(err)
-		}
+		drill.Check(f, err)
 		f.Add(i, "0")
 		from, _ := page.ParseCursor(q, "0")
 		r, err := page.New(q, page.Options{Count: 1}, from)
-		if err != nil {
-			f.Fatal(err)
-		}
+		drill.Check(f, err)
 		for _, doc := range fuzzDocuments {
 			if more, err := r.Add(&query.Document{Text: doc, ID: "x"}); err != nil || !more {
 				break
@@ -148,9 +145,7 @@ func FuzzCursor(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, i int, text string) {
 		q, err := query.Parse(queries[uint(i)%uint(len(queries))], nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		from, err := page.ParseCursor(q, text)
 		if err != nil {
 			checkError(t, "", err)
@@ -196,9 +191,7 @@ func FuzzLike(f *testing.F) {
 			return string(out)
 		}
 		q, err := query.Parse(text, []query.Param{{Name: "s", JSON: encoded(s)}, {Name: "p", JSON: encoded(pattern)}, {Name: "e", JSON: encoded(escape)}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		e := q.Evaluator()
 		e.Load(&query.Document{Text: "{}"})
 		row, _ := e.Row(nil)

@@ -279,9 +279,7 @@ func TestSortedBeyondMemory(t *testing.T) {
 		records = append(records, &record{doc: doc})
 	}
 	rows, err := pages("SELECT VALUE n ORDER BY k", nil, records, page.Options{Count: 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	for i, row := range rows {
 		if row.Text != fmt.Sprint(i) {
 			t.Fatalf("row %d is %s", i, row.Text)

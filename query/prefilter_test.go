@@ -92,9 +92,7 @@ func TestPrefilterErrors(t *testing.T) {
 		{"a = a + 1 AND CONCAT(long, long) = 'x'", false},
 	} {
 		q, err := query.Parse("WHERE "+tt.where, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		e := q.Evaluator()
 		e.Load(doc)
 		if e.Match() || (e.Err() != nil) != tt.fails {

@@ -6,6 +6,7 @@ import (
 
 	"mayfly/query"
 	"mayfly/query/page"
+	"mayfly/test/drill"
 )
 
 // run evaluates a query over documents and returns its rows, and the error if there is one.
@@ -84,9 +85,7 @@ func TestSelect(t *testing.T) {
 func BenchmarkMatch(b *testing.B) {
 	doc := query.Document{Text: `{"sku":"A-1234567","customer":"customer-000123","items":[{"id":1,"qty":2,"price":12.5},{"id":2,"qty":1,"price":99.99}],"address":{"street":"Main Street 1","city":"Springfield","zip":"12345"},"note":"leave at the door please, ring twice","status":"open","total":124.99,"x":"yyyyyyyyyyyyyy"}`}
 	q, err := query.Parse("SELECT VALUE COUNT(1) WHERE status = 'open' AND total > 100", nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	drill.Check(b, err)
 	e := q.Evaluator()
 	for b.Loop() {
 		e.Load(&doc)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"mayfly/commands/engine"
+	"mayfly/test/drill"
 )
 
 // endlessEngine has a command that ends only when it is abandoned.
@@ -45,9 +46,7 @@ func TestAbandonedByClient(t *testing.T) {
 			c.send("ENDLESS\r\n")
 			<-running
 			c.send("PING\r\n")
-			if err := c.Close(); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, c.Close())
 			<-ended
 			eventually(t, "the client is gone", func() bool { return s.Info().Connected == 0 })
 		})
@@ -60,9 +59,7 @@ func TestAbandonedByServer(t *testing.T) {
 	for name, end := range map[string]func(*testing.T, *Server){
 		"CLIENT KILL": func(_ *testing.T, s *Server) { s.Disconnect(func(*engine.Session) bool { return true }) },
 		"stop": func(t *testing.T, s *Server) {
-			if err := s.Stop(t.Context()); err != nil {
-				t.Error(err)
-			}
+			drill.Report(t, s.Stop(t.Context()))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

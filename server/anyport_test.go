@@ -3,6 +3,8 @@ package server
 import (
 	"net"
 	"testing"
+
+	"mayfly/test/drill"
 )
 
 // TestAnyPort: all addresses get the same port, which is another one for each caller.
@@ -10,14 +12,10 @@ func TestAnyPort(t *testing.T) {
 	t.Parallel()
 	binds := []string{"127.0.0.1", "-192.0.2.1", "127.0.0.2"}
 	first, err := listenTCP(binds, -1, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	defer closeListeners(first)
 	second, err := listenTCP(binds, -1, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	defer closeListeners(second)
 	if len(first) != 2 || portOf(first) == 0 || first[1].Addr().(*net.TCPAddr).Port != portOf(first) || portOf(second) == portOf(first) {
 		t.Errorf("%v and %v", first, second)

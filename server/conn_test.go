@@ -12,6 +12,7 @@ import (
 	"mayfly/keyspace"
 	"mayfly/keyspace/replica"
 	"mayfly/server/config"
+	"mayfly/test/drill"
 )
 
 func TestConversation(t *testing.T) {
@@ -234,9 +235,7 @@ func TestStop(t *testing.T) {
 	busy.expect("+PONG\r\n+done\r\n")
 	busy.expectEnd()
 	_ = busy.Close()
-	if err := <-stopped; err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, <-stopped)
 	if left := s.Info().Connected; left != 0 {
 		t.Errorf("%d connections are left", left)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"mayfly/server/config"
+	"mayfly/test/drill"
 
 	"github.com/rs/zerolog"
 )
@@ -18,9 +19,7 @@ import (
 func loadSettings(t *testing.T, args ...string) *config.Settings {
 	t.Helper()
 	c, err := config.Load(args)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	return c.Settings()
 }
 
@@ -28,16 +27,12 @@ func loadSettings(t *testing.T, args ...string) *config.Settings {
 func TestSupervision(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")
 	systemd, err := net.ListenPacket("unixgram", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	defer systemd.Close()
 	told := func() string {
 		var text [100]byte
 		n, _, err := systemd.ReadFrom(text[:])
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		return string(text[:n])
 	}
 	pidFile := filepath.Join(t.TempDir(), "mayfly.pid")
@@ -81,14 +76,10 @@ func TestSupervision(t *testing.T) {
 func TestLogFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mayfly.log")
 	out, err := OpenLog(loadSettings(t, "--logfile", path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	for _, file := range []string{"", path + ".1"} {
 		if file != "" {
-			if err := os.Rename(path, file); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, os.Rename(path, file))
 		}
 		if _, err := out.Write([]byte("line\n")); err != nil {
 			t.Fatal(err)

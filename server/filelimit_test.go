@@ -3,25 +3,21 @@ package server
 import (
 	"syscall"
 	"testing"
+
+	"mayfly/test/drill"
 )
 
 func TestFileLimit(t *testing.T) {
 	var before syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before))
 	const low, high = 512, 600
 	if before.Max < high {
 		t.Skipf("the hard limit on open files is %d", before.Max)
 	}
 	t.Cleanup(func() {
-		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
-			t.Error(err)
-		}
+		drill.Report(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before))
 	})
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: low, Max: before.Max}); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: low, Max: before.Max}))
 	for _, tt := range []struct{ want, get int }{{low - 1, low}, {low, low}, {high, high}, {low, high}} {
 		if got := fileLimit(tt.want); got != tt.get {
 			t.Errorf("FileLimit(%d) = %d, want %d", tt.want, got, tt.get)

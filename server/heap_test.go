@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"mayfly/server/config"
+	"mayfly/test/drill"
 )
 
 // The heapKeeper releases memory once when a load has ended, and sets the collector by the live heap.
@@ -133,9 +134,7 @@ func TestRuntimeFollowsMaxMemory(t *testing.T) {
 		{"9223372036854775807", math.MaxInt64},
 	} {
 		c, err := config.Load([]string{"--maxmemory", tt.maxmemory})
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		LimitRuntime(c.Settings())
 		if got := debug.SetMemoryLimit(-1); got != min(tt.want, before) {
 			t.Errorf("maxmemory %s limits the runtime to %d, want %d", tt.maxmemory, got, tt.want)

@@ -189,9 +189,7 @@ func newServerWith(t testing.TB, change func(*config.Settings), options ...strin
 		first = append(first, "--io-threads", n)
 	}
 	c, err := config.Load(append(first, options...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	settings := *c.Settings()
 	change(&settings)
 	return New(config.New(&settings), zerolog.Nop())
@@ -202,9 +200,7 @@ func newServerWith(t testing.TB, change func(*config.Settings), options ...strin
 func (s *Server) run(t testing.TB, e executor, secret *tls.Config) string {
 	t.Helper()
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	s.serve(e, map[net.Listener]*tls.Config{ln: secret})
 	t.Cleanup(func() {
 		if s.stopping.Load() {
@@ -230,9 +226,7 @@ type client struct {
 func dial(t testing.TB, address string) *client {
 	t.Helper()
 	nc, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	return newClient(t, nc)
 }
 

@@ -73,9 +73,7 @@ func TestRedisOptionsAreKnown(t *testing.T) {
 			t.Fatal(err)
 		}
 		line, err := in.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		return strings.TrimSuffix(line, "\r\n")
 	}
 	var elements int

@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 
+	"mayfly/test/drill"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -52,9 +54,7 @@ func TestListen(t *testing.T) {
 	s := newTestServer(t, "--port", strconv.Itoa(port), "--bind", host, "--unixsocket", path,
 		"--tls-port", strconv.Itoa(securePort), "--tls-cert-file", a.file("server.crt"), "--tls-key-file", a.file("server.key"), "--tls-auth-clients", "no")
 	listeners, err := listen(s.Settings())
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	s.serve(newFakeEngine(), listeners)
 	for _, want := range []string{"tcp " + address, "tcp " + secret, "unix " + path} {
 		if !slices.Contains(s.Addresses(), want) {
@@ -75,9 +75,7 @@ func TestListen(t *testing.T) {
 	if sessions := s.Sessions(); len(sessions) != 1 || sessions[0].Addr != path+":0" {
 		t.Errorf("sessions %+v", sessions)
 	}
-	if err := s.Stop(t.Context()); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, s.Stop(t.Context()))
 	if _, err := listen(newTestServer(t, "--port", "0").Settings()); err == nil {
 		t.Error("content with nothing to listen on")
 	}
@@ -133,9 +131,7 @@ func TestProtectedMode(t *testing.T) {
 	} {
 		s := newTestServer(t, c.options...)
 		list, err := listenTCP([]string{ownHost(t)}, port, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		s.engine = newFakeEngine()
 		s.mostFiles.Store(10)
 		s.listeners = map[net.Listener]*tls.Config{list[0]: nil}
@@ -149,9 +145,7 @@ func TestProtectedMode(t *testing.T) {
 			client.expect("+PONG\r\n")
 		}
 		_ = client.Close()
-		if err := s.Stop(t.Context()); err != nil {
-			t.Error(err)
-		}
+		drill.Report(t, s.Stop(t.Context()))
 	}
 	if !strings.HasPrefix(denied, "-DENIED ") || strings.Count(denied, "\n") != 1 {
 		t.Error("the refusal is not one error line")
@@ -201,10 +195,8 @@ type exhausted struct {
 }
 
 func (l *exhausted) Accept() (net.Conn, error) {
-	select {
-	case <-l.closed:
+	if drill.Done(l.closed) {
 		return nil, net.ErrClosed
-	default:
 	}
 	l.accepts.Add(1)
 	return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
@@ -220,9 +212,7 @@ func (l *exhausted) Addr() net.Addr { return &net.TCPAddr{} }
 func TestSpareFileRefuses(t *testing.T) {
 	t.Parallel()
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	defer closeListeners([]net.Listener{ln})
 	var r spareFile
 	r.refill()

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"mayfly/test/drill"
 )
 
 // freePort is an unused port of the loopback interface, in a range that no connections are made from.
@@ -28,9 +30,7 @@ func freePort(t *testing.T) int {
 func TestTCP(t *testing.T) {
 	port := freePort(t)
 	list, err := listenTCP([]string{"127.0.0.1", "-192.0.2.1", "127.0.0.2"}, port, 511)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	defer closeListeners(list)
 	if len(list) != 2 {
 		t.Errorf("listens on %d addresses", len(list))
@@ -62,9 +62,7 @@ func TestTCP(t *testing.T) {
 func TestUnix(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mayfly.sock")
 	ln, err := listenUnix(path, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
@@ -84,9 +82,7 @@ func TestUnix(t *testing.T) {
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("after closing: %v", err)
 	}
-	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.WriteFile(path, []byte("precious"), 0o600))
 	if _, err := listenUnix(path, 0); err == nil || !strings.HasSuffix(err.Error(), "the file exists and is not a socket") {
 		t.Errorf("a file: %v", err)
 	}

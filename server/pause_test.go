@@ -6,18 +6,14 @@ import (
 	"time"
 
 	"mayfly/commands/engine"
+	"mayfly/test/drill"
 )
 
 // pauseSets makes an engine defer SET until the channel is closed.
 func (e *fakeEngine) pauseSets() chan struct{} {
 	over := make(chan struct{})
 	e.paused = func(args []string) <-chan struct{} {
-		select {
-		case <-over:
-			return nil
-		default:
-		}
-		if args[0] != "SET" {
+		if drill.Done(over) || args[0] != "SET" {
 			return nil
 		}
 		return over
@@ -74,9 +70,7 @@ func TestPauseAndStop(t *testing.T) {
 	s, c := pausedClient(t, e)
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
-	if err := s.Stop(ctx); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, s.Stop(ctx))
 	c.expectEnd()
 	if got, want := e.history(), "PING"; got != want {
 		t.Errorf("executed: %s, want %s", got, want)
@@ -94,9 +88,7 @@ func TestPauseAndLeave(t *testing.T) {
 	c.send("PING\r\nSET a 1\r\n")
 	c.expect("+PONG\r\n")
 	eventually(t, "the client is paused", func() bool { return s.Info().PausedClients == 1 })
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, c.Close())
 	eventually(t, "the client is gone", func() bool { return s.Info().Connected == 0 })
 	if got, want := e.history(), "PING"; got != want {
 		t.Errorf("executed: %s, want %s", got, want)
@@ -121,9 +113,7 @@ func TestPauseAndLeaveBeforeItsEnd(t *testing.T) {
 	if waiting.abandoned() {
 		t.Error("the client has left before it does")
 	}
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, c.Close())
 	eventually(t, "the server can see the end", waiting.abandoned)
 	close(over)
 	eventually(t, "the client is gone", func() bool { return s.Info().Connected == 0 })

@@ -3,25 +3,21 @@ package server
 import (
 	"os"
 	"testing"
+
+	"mayfly/test/drill"
 )
 
 func TestPoller(t *testing.T) {
 	t.Parallel()
 	p, err := newPoller()
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	defer p.Close()
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	defer r.Close()
 	defer w.Close()
 	fd := int(r.Fd())
-	if err := p.Add(fd); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, p.Add(fd))
 	if got := p.Wait(0); len(got) > 0 {
 		t.Errorf("nothing has happened: %v", got)
 	}

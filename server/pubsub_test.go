@@ -35,13 +35,9 @@ func realEngine(t testing.TB, s *Server) *engine.Engine {
 	t.Helper()
 	e := &engine.Engine{Host: s, Log: zerolog.Nop()}
 	ks, err := keyspace.Open(keyspace.Options{Dir: s.Settings().Dir, Partitions: 4, OnDeath: e.Broker.OnDeath, DeathsHeard: e.Broker.DeathsHeard, OnLogged: e.OnLogged, OnTold: e.Broker.OnTold, Caches: e.Broker.Caches})
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	t.Cleanup(func() {
-		if err := ks.Close(); err != nil {
-			t.Error(err)
-		}
+		drill.Report(t, ks.Close())
 	})
 	e.SetKeyspace(ks)
 	e.Broker.SetEventClasses(s.Settings().NotifyKeyspaceEvents)
@@ -318,14 +314,9 @@ func TestLargeReplyAmongMessages(t *testing.T) {
 	stop := make(chan struct{})
 	var publishing sync.WaitGroup
 	publishing.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				publisher.send(command("PUBLISH", "news", "x"))
-				publisher.expect(":1\r\n")
-			}
+		for !drill.Done(stop) {
+			publisher.send(command("PUBLISH", "news", "x"))
+			publisher.expect(":1\r\n")
 		}
 	})
 	const gets = 20
@@ -334,9 +325,7 @@ func TestLargeReplyAmongMessages(t *testing.T) {
 	messages := 0
 	for replies := 0; replies < gets; {
 		kind, err := c.r.Peek(1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		if kind[0] == '>' {
 			c.expect(message)
 			messages++
@@ -395,9 +384,7 @@ func TestMessagesWaitForCommit(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
 	ks, err := keyspace.Open(keyspace.Options{Dir: s.Settings().Dir, Partitions: 1, Clock: clock.NewManual(1)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	var tx keyspace.Tx
 	ks.BeginNone(&tx)
 	if err := ks.Wait(tx.Close()); err != nil { // the time, which stands still, is no news from here on
@@ -406,9 +393,7 @@ func TestMessagesWaitForCommit(t *testing.T) {
 	commit := make(chan error)
 	e := runningEngine{engine.NewEngine(ks, s, zerolog.Nop())}
 	t.Cleanup(func() {
-		if err := ks.Close(); err != nil {
-			t.Error(err)
-		}
+		drill.Report(t, ks.Close())
 	})
 	waiting := make(chan struct{})
 	c := dial(t, s.run(t, pacedEngine{e, sync.OnceFunc(func() { close(waiting) }), commit}, nil))
@@ -463,9 +448,7 @@ func TestStopWithSubscribers(t *testing.T) {
 	publisher.expect(":1\r\n")
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
-	if err := s.Stop(ctx); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, s.Stop(ctx))
 	c.expect("*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$1\r\nx\r\n")
 	c.expectEnd()
 }

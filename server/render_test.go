@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"mayfly/commands/engine"
+	"mayfly/test/drill"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -35,8 +36,6 @@ func TestRenderForGoRedis(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("RESP%d: got %#v, %v", proto, got, err)
 		}
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
+		drill.Report(t, c.Close())
 	}
 }

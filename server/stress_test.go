@@ -59,24 +59,16 @@ func TestStress(t *testing.T) {
 func startReal(t *testing.T, dir string) (address string, stop func()) {
 	t.Helper()
 	options, err := config.Load([]string{"--port", "auto", "--bind", "127.0.0.1", "--dir", dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	srv := server.New(options, zerolog.Nop())
-	if err := srv.Listen(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, srv.Listen())
 	ks, err := keyspace.Open(keyspace.Options{Dir: dir, ExpireEffort: 10})
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	srv.Start(engine.NewEngine(ks, srv, zerolog.Nop()))
 	return strings.TrimPrefix(srv.Addresses()[0], "tcp "), func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), drill.Patience)
 		defer cancel()
-		if err := errors.Join(srv.Stop(ctx), ks.Check(), ks.Close()); err != nil {
-			t.Error(err)
-		}
+		drill.Report(t, srv.Stop(ctx), ks.Check(), ks.Close())
 	}
 }
 

@@ -58,9 +58,7 @@ func TestRedirectToItself(t *testing.T) {
 func (c *client) line() string {
 	c.t.Helper()
 	text, err := c.r.ReadString('\n')
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	drill.Check(c.t, err)
 	return strings.TrimRight(text, "\r\n")
 }
 
@@ -107,13 +105,8 @@ func TestNoMessageOvertakesARead(t *testing.T) {
 			last, values = line, values+1
 		}
 	}
-	for over := false; !over; {
-		select {
-		case <-ended:
-			over = true
-		default:
-		}
-		read()
+	for over := false; !over; read() {
+		over = drill.Done(ended)
 	}
 	for told < values-1 {
 		if !hear(reader.line()) {

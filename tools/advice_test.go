@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"mayfly/keyspace"
+	"mayfly/test/drill"
 )
 
 // newFolder makes a data folder.
@@ -15,12 +16,8 @@ func newFolder(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
 	ks, err := keyspace.Open(keyspace.Options{Dir: dir, Partitions: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := ks.Close(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
+	drill.Check(t, ks.Close())
 	return dir
 }
 
@@ -49,9 +46,7 @@ func TestAdviceForAFolder(t *testing.T) {
 		},
 	} {
 		dir := newFolder(t)
-		if err := c.spoil(dir); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, c.spoil(dir))
 		ks, err := keyspace.Open(keyspace.Options{Dir: dir, Partitions: 2})
 		if err == nil {
 			ks.Close()
@@ -71,9 +66,7 @@ func TestAdviceForWhatIsInTheWay(t *testing.T) {
 	t.Parallel()
 	dir := newFolder(t)
 	target := filepath.Join(t.TempDir(), "new")
-	if err := os.Symlink(t.TempDir(), target+".part"); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.Symlink(t.TempDir(), target+".part"))
 	for _, args := range [][]string{{"repair", dir, target}, {"export", dir, target}} {
 		var errs bytes.Buffer
 		if code := Run(args, Environment{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &errs}); code == exitOK {
@@ -91,9 +84,7 @@ func TestOpenToOthers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for mode, want := range map[os.FileMode]string{0o700: "", 0o755: "mode 0755", 0o750: "list its files", 0o777: "replace its files", 0o711: "chmod 700 " + dir} {
-		if err := os.Chmod(dir, mode); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, os.Chmod(dir, mode))
 		if got := OpenToOthers(dir); (got == "") != (want == "") || !strings.Contains(got, want) {
 			t.Errorf("mode %o: %q, want %q", mode, got, want)
 		}

@@ -32,13 +32,9 @@ func newFixtureNow(t *testing.T) *fixture {
 func (h *fixture) database(name string, use func(db *buntdb.DB)) {
 	h.t.Helper()
 	db, err := buntdb.Open(h.path(name))
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	drill.Check(h.t, err)
 	use(db)
-	if err := db.Close(); err != nil {
-		h.t.Fatal(err)
-	}
+	drill.Check(h.t, db.Close())
 }
 
 // set sets keys of a database in one transaction.
@@ -52,17 +48,13 @@ func (h *fixture) set(db *buntdb.DB, ttl time.Duration, keysAndValues ...string)
 		}
 		return nil
 	})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	drill.Check(h.t, err)
 }
 
 func (h *fixture) read(name string) []byte {
 	h.t.Helper()
 	b, err := os.ReadFile(h.path(name))
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	drill.Check(h.t, err)
 	return b
 }
 
@@ -90,9 +82,7 @@ func TestDatabaseRoundTrip(t *testing.T) {
 	}
 	// buntdb's own rewrite of the file changes nothing.
 	h.database("all.db", func(db *buntdb.DB) {
-		if err := db.Shrink(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, db.Shrink())
 	})
 	h.run(exitOK, "", "import", "--dir", h.path("shrunk"), "--in", h.path("all.db"))
 	h.same(h.content("shrunk"), before)
@@ -136,9 +126,7 @@ func (h *fixture) checkDatabase(db *buntdb.DB, want content) {
 		}
 		return err
 	})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	drill.Check(h.t, err)
 	parts := len(want.Containers) + len(want.Items)/itemsPerPart // a part of notes that is not full a container
 	if items != len(want.Items) || described != len(want.Containers) || others > described+parts+1 {
 		h.t.Errorf("%d items of %d, %d containers of %d, %d other keys", items, len(want.Items), described, len(want.Containers), others-described)
@@ -335,9 +323,7 @@ func TestDatabaseEndsTooLate(t *testing.T) {
 		text := fmt.Sprint(end)
 		fmt.Fprintf(&b, "*5\r\n$3\r\nset\r\n$3\r\no/%d\r\n$7\r\n{\"a\":1}\r\n$2\r\nae\r\n$%d\r\n%s\r\n", i, len(text), text)
 	}
-	if err := os.WriteFile(h.path("late.db"), []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.WriteFile(h.path("late.db"), []byte(b.String()), 0o600))
 	_, report := h.run(exitIncomplete, "", "import", h.path("late.db"), h.path("data"))
 	if want := "and 0 items; 0 are dead, 0 were written later where they go to, 3 keys are bad\n"; !strings.HasSuffix(report, want) {
 		t.Errorf("%s\nwant %s", report, want)
@@ -366,9 +352,7 @@ func TestChangedDatabase(t *testing.T) {
 	h.database("all.db", func(db *buntdb.DB) {
 		h.set(db, 0, "0/1", `{"changed":1}`, "0/3", `{"new":1}`, "new/1", `{"new":1}`, "/mayfly/unknown", "x")
 		err := db.Update(func(tx *buntdb.Tx) error { _, err := tx.Delete("0/2"); return err })
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 	})
 	_, report := h.run(exitIncomplete, "", "import", h.path("all.db"), h.path("new"))
 	if !strings.Contains(report, "key /mayfly/unknown: keys that begin with /mayfly/ are reserved\n") ||
@@ -424,9 +408,7 @@ func TestDamagedDatabase(t *testing.T) {
 	h.run(exitOK, "", "export", h.path("data"), "--format", "buntdb", "--out", h.path("all.db"))
 	whole := h.read("all.db")
 	for cut := 1; cut < len(whole); cut += drill.Pick(7, 3, 1) {
-		if err := os.WriteFile(h.path("cut.db"), whole[:cut], 0o600); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, os.WriteFile(h.path("cut.db"), whole[:cut], 0o600))
 		h.refused("", []string{"cut.db: "}, "import", h.path("cut.db"), h.path("none"))
 		if !bytes.Equal(h.read("cut.db"), whole[:cut]) {
 			t.Fatalf("the import has changed the file that is cut at %d", cut)
@@ -452,9 +434,7 @@ func TestDamagedDatabase(t *testing.T) {
 		"*5" + set[2:] + "$2\r\n{}\r\n$2\r\nay\r\n$1\r\n1":  "no command",
 		"*5" + set[2:] + "$2\r\n{}\r\n$2\r\nae\r\n$20\r\n" + fmt.Sprint(uint64(math.MaxUint64)): `the end "18446744073709551615" of a key`,
 	} {
-		if err := os.WriteFile(h.path("bad.db"), []byte(text+"\r\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, os.WriteFile(h.path("bad.db"), []byte(text+"\r\n"), 0o600))
 		h.refused("", []string{"bad.db: the file ", words}, "import", h.path("bad.db"), h.path("none"))
 	}
 	if _, err := os.Stat(h.path("none")); err == nil {
@@ -473,9 +453,7 @@ func TestScanAdmitsOnlyWhatLoads(t *testing.T) {
 		if err := db.Update(func(tx *buntdb.Tx) error { _, err := tx.Delete("orders/1"); return err }); err != nil {
 			t.Fatal(err)
 		}
-		if err := db.Update(func(tx *buntdb.Tx) error { return tx.DeleteAll() }); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, db.Update(func(tx *buntdb.Tx) error { return tx.DeleteAll() }))
 		h.set(db, time.Hour, "orders/4", `{}`)
 	})
 	whole := h.read("all.db")
@@ -501,15 +479,11 @@ func TestScanAdmitsOnlyWhatLoads(t *testing.T) {
 		}
 		admitted++
 		db, err := buntdb.Open(":memory:")
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		if err := db.Load(bytes.NewReader(b)); err != nil {
 			t.Fatalf("buntdb does not load %q: %v", b, err)
 		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, db.Close())
 	}
 	if admitted < 500 {
 		t.Errorf("only %d files were admitted", admitted)
@@ -556,9 +530,7 @@ func TestInterruptedExport(t *testing.T) {
 	h.refused("", []string{"killed.db: the export did not end: the database is incomplete"}, "import", h.path("killed.db"), h.path("none"))
 
 	// A file that a kill has left is not written again, nor is a complete one.
-	if err := os.WriteFile(h.path("all.db.part"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.WriteFile(h.path("all.db.part"), nil, 0o600))
 	h.refused("", []string{"all.db.part is in the way", "remove it"}, "export", h.path("data"), "--format", "buntdb", "--out", h.path("all.db"))
 	h.refused("", []string{"killed.db exists"}, "export", h.path("data"), "--format", "buntdb", "--out", h.path("killed.db"))
 	h.spoil("data", `id-7`, 0)
@@ -579,9 +551,7 @@ func TestPathsOfExportAndImport(t *testing.T) {
 	h.run(exitOK, "", "export", "--format", "buntdb", "out.db")
 	h.run(exitOK, "", "export", "data", "out.ndjson")
 	before := h.content("data")
-	if err := os.Rename("data", "old"); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.Rename("data", "old"))
 	h.run(exitOK, "", "import", "out.db")
 	h.same(h.content("data"), before)
 	h.run(exitOK, "", "import", "out.ndjson", "./lines")

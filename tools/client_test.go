@@ -4,6 +4,8 @@ import (
 	"net"
 	"net/http/httptest"
 	"testing"
+
+	"mayfly/test/drill"
 )
 
 // TestServersThatRefuse: a server that cannot be spoken to is an error that names the option which helps.
@@ -22,9 +24,7 @@ func TestServersThatRefuse(t *testing.T) {
 	h.refused("", []string{address, "leave out --tls"}, "export", address, "--tls")
 
 	closing, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	t.Cleanup(func() { closing.Close() })
 	go func() {
 		for {

@@ -8,6 +8,7 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/keyspace"
+	"mayfly/test/drill"
 )
 
 // Deadlines outlive an export and import, a backup and a repair, and go on ruling there.
@@ -16,9 +17,7 @@ func TestDeadlinesAreKept(t *testing.T) {
 	h := newFixture(t)
 	h.make("data", 2, func(_ *keyspace.Keyspace, tx *keyspace.Tx) {
 		c, err := tx.CreateRuled("sessions", 0, expiry.Policy{Default: 1200, Deadline: "expiresAt"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		tx.Put(c, "deadline", keyspace.Document, `{"ttl":1200,"expiresAt":1700000100}`, epoch+100_000)
 		tx.Put(c, "ttl", keyspace.Document, `{"ttl":50,"expiresAt":"2023-11-14T22:15:00Z"}`, epoch+50_000)
 		tx.Put(c, "none", keyspace.Document, `{}`, expiry.Inherit)
@@ -28,9 +27,7 @@ func TestDeadlinesAreKept(t *testing.T) {
 	})
 	h.clock.Advance(10 * time.Second)
 	ks := h.open("data", 2)
-	if err := ks.Backup(h.path("backup")); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, ks.Backup(h.path("backup")))
 	h.close(ks)
 	lines, _ := h.run(exitOK, "", "export", h.path("data"))
 	if !strings.Contains(lines, `{"container":"sessions","default":"1200","mode":"strict","deadline":"expiresAt",`) {

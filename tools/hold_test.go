@@ -8,6 +8,7 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/keyspace"
+	"mayfly/test/drill"
 )
 
 // Holds outlive an export and import, a backup and a repair, and what is overdue lives there too.
@@ -24,9 +25,7 @@ func TestHoldsAreKept(t *testing.T) {
 	})
 	h.clock.Advance(time.Hour)
 	ks := h.open("data", 2)
-	if err := ks.Backup(h.path("backup")); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, ks.Backup(h.path("backup")))
 	h.close(ks)
 	lines, _ := h.run(exitOK, "", "export", h.path("data"))
 	_, report := h.run(exitOK, lines, "import", h.path("imported"), "--partitions", "2")

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mayfly/keyspace"
+	"mayfly/test/drill"
 )
 
 // TestSlipsInPaths: nothing is made or written for a name that is probably misspelt.
@@ -96,9 +97,7 @@ func TestImportFromATerminal(t *testing.T) {
 func (h *fixture) list() string {
 	h.t.Helper()
 	entries, err := os.ReadDir(h.dir)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	drill.Check(h.t, err)
 	var names []string
 	for _, e := range entries {
 		names = append(names, e.Name())

@@ -3,7 +3,6 @@ package tools
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -66,17 +65,13 @@ func (h *fixture) refused(input string, words []string, args ...string) {
 func (h *fixture) open(name string, partitions int) *keyspace.Keyspace {
 	h.t.Helper()
 	ks, err := keyspace.Open(keyspace.Options{Dir: h.path(name), Partitions: partitions, Clock: h.clock, NoPurge: true})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	drill.Check(h.t, err)
 	return ks
 }
 
 func (h *fixture) close(ks *keyspace.Keyspace) {
 	h.t.Helper()
-	if err := errors.Join(ks.Check(), ks.Close()); err != nil {
-		h.t.Fatal(err)
-	}
+	drill.Check(h.t, ks.Check(), ks.Close())
 }
 
 // make makes a folder and fills it by transactions that lock everything.
@@ -86,9 +81,7 @@ func (h *fixture) make(name string, partitions int, fill func(ks *keyspace.Keysp
 	var tx keyspace.Tx
 	ks.BeginAll(&tx)
 	fill(ks, &tx)
-	if err := ks.Wait(tx.Close()); err != nil {
-		h.t.Fatal(err)
-	}
+	drill.Check(h.t, ks.Wait(tx.Close()))
 	h.close(ks)
 }
 
@@ -235,9 +228,7 @@ func TestRoundTrip(t *testing.T) {
 	before := h.fillRandomly(time.Second)
 	h.run(exitOK, "", "export", h.path("old"), "--out", h.path("lines"))
 	lines, err := os.ReadFile(h.path("lines"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	all := len(before.Items) + len(before.Containers)
 	if n := bytes.Count(lines, []byte("\n")); n != all {
 		t.Errorf("%d lines for %d items and %d containers that live", n, len(before.Items), len(before.Containers))
@@ -288,14 +279,10 @@ func (h *fixture) spoil(name, text string, offset int) {
 	stores, _ := filepath.Glob(filepath.Join(h.path(name), "partition-*.db"))
 	for _, path := range stores {
 		b, err := os.ReadFile(path)
-		if err != nil {
-			h.t.Fatal(err)
-		}
+		drill.Check(h.t, err)
 		if at := bytes.LastIndex(b, []byte(text)); at >= 0 {
 			b[at+offset] ^= 1
-			if err := os.WriteFile(path, b, 0o600); err != nil {
-				h.t.Fatal(err)
-			}
+			drill.Check(h.t, os.WriteFile(path, b, 0o600))
 			return
 		}
 	}

@@ -7,23 +7,17 @@ import (
 	"path/filepath"
 	"testing"
 
-	_ "mayfly/test/drill" // its flags
+	"mayfly/test/drill"
 )
 
 // Both ways to take room make a file of the size that is asked for.
 func TestAllocate(t *testing.T) {
 	t.Parallel()
 	f, err := CreateNew(OS, filepath.Join(t.TempDir(), "f"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	defer f.Close()
-	if err := f.Allocate(200_000); err != nil {
-		t.Fatal(err)
-	}
-	if err := allocateZeros(f.(osFile).File, 300_000); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, f.Allocate(200_000))
+	drill.Check(t, allocateZeros(f.(osFile).File, 300_000))
 	if fi, err := f.Stat(); err != nil || fi.Size() != 300_000 {
 		t.Errorf("%v, %v", fi, err)
 	}
@@ -34,9 +28,7 @@ func TestWriteAndRead(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f")
 	for _, want := range []string{"a long text", "short", ""} {
-		if err := errors.Join(WriteFile(OS, path, []byte(want)), SyncDir(OS, dir)); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, WriteFile(OS, path, []byte(want)), SyncDir(OS, dir))
 		if got, err := ReadFile(OS, path); err != nil || string(got) != want {
 			t.Errorf("%q, %v; want %q", got, err, want)
 		}
@@ -59,19 +51,13 @@ func TestLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	open := func() File {
 		f, err := OS.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		return f
 	}
 	a, b, c := open(), open(), open()
-	if err := errors.Join(a.Lock(true), b.Lock(true)); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, a.Lock(true), b.Lock(true))
 	if err := c.Lock(false); !errors.Is(err, ErrLocked) {
 		t.Errorf("beside shared locks: %v", err)
 	}
-	if err := errors.Join(a.Close(), b.Close(), c.Lock(false), c.Close()); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, a.Close(), b.Close(), c.Lock(false), c.Close())
 }

@@ -398,9 +398,7 @@ func TestBadFrames(t *testing.T) {
 	} {
 		e := newEnd(t, 1)
 		here, there, err := tcpPair()
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		go e.Serve(2, there)
 		_, _ = here.Write(b)
 		_ = here.SetReadDeadline(time.Now().Add(silence / 2))

@@ -19,9 +19,7 @@ func network(t *testing.T, n int) *Network {
 	if errors.Is(err, ErrUnsupported) {
 		t.Skipf("NOT TESTED: %v", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	t.Cleanup(w.Close)
 	return w
 }
@@ -47,9 +45,7 @@ while True:
 	if err == nil {
 		err = w.Start(host, cmd)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 		t.Fatalf("%q, %v", line, err)
@@ -60,9 +56,7 @@ while True:
 func round(t *testing.T, conn net.Conn, patience time.Duration) (time.Duration, error) {
 	t.Helper()
 	began := time.Now()
-	if err := conn.SetDeadline(began.Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, conn.SetDeadline(began.Add(patience)))
 	b := make([]byte, 100)
 	_, err := conn.Write(b)
 	if err == nil {
@@ -74,9 +68,7 @@ func round(t *testing.T, conn net.Conn, patience time.Duration) (time.Duration, 
 func connect(t *testing.T, w *Network, host int) net.Conn {
 	t.Helper()
 	conn, err := w.Dial(t.Context(), "tcp", net.JoinHostPort(w.Addr(host), "7"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }

@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 
 	"mayfly/cluster/entry"
+	"mayfly/test/drill"
 )
 
 const tick = 100 * time.Millisecond
@@ -66,12 +67,8 @@ func newNet(t *testing.T, n uint64) *net {
 	for id := uint64(1); id <= n; id++ {
 		log := raft.NewMemoryStorage()
 		first := &raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{Index: new(uint64(1)), Term: new(uint64(1))}}
-		if err := log.ApplySnapshot(first); err != nil {
-			t.Fatal(err)
-		}
-		if err := log.SetHardState(&raftpb.HardState{Term: new(uint64(1)), Vote: new(uint64(0)), Commit: new(uint64(1))}); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, log.ApplySnapshot(first))
+		drill.Check(t, log.SetHardState(&raftpb.HardState{Term: new(uint64(1)), Vote: new(uint64(0)), Commit: new(uint64(1))}))
 		w.start(id, log, 1, state.Encode(), true)
 	}
 	return w
@@ -80,9 +77,7 @@ func newNet(t *testing.T, n uint64) *net {
 func (w *net) start(id uint64, log *raft.MemoryStorage, applied uint64, state []byte, fresh bool) *node {
 	w.t.Helper()
 	c, err := New(Config{ID: id, Storage: log, Applied: applied, State: state, Self: member(id), Now: w.now, Fresh: fresh})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	drill.Check(w.t, err)
 	w.nodes[id] = &node{Core: c, log: log}
 	return w.nodes[id]
 }
@@ -166,9 +161,7 @@ func (w *net) install(id uint64, r *Save) {
 	w.t.Helper()
 	from := w.leader()
 	log := w.nodes[id].log
-	if err := log.ApplySnapshot(r.Snapshot); err != nil {
-		w.t.Fatal(err)
-	}
+	drill.Check(w.t, log.ApplySnapshot(r.Snapshot))
 	log.SetHardState(r.HardState)
 	index := r.Snapshot.GetMetadata().GetIndex()
 	if index != from.Core.applied {
@@ -212,9 +205,7 @@ func batchOf(session uint64, text string) []byte {
 
 func (n *node) propose(t *testing.T, text string) {
 	t.Helper()
-	if err := n.Propose(n.Session(), batchOf(n.Session(), text)); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, n.Propose(n.Session(), batchOf(n.Session(), text)))
 }
 
 func TestSessions(t *testing.T) {
@@ -232,14 +223,10 @@ func TestSessions(t *testing.T) {
 		t.Errorf("a batch of another session: %v", err)
 	}
 	batch := batchOf(first.Session(), "a")
-	if err := first.Propose(first.Session(), batch); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, first.Propose(first.Session(), batch))
 	clear(batch) // the core has its own copy
 	w.settle()
-	if err := first.Transfer(0, w.now); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, first.Transfer(0, w.now))
 	if first.LeaseUntil() != 0 {
 		t.Error("a lease during a transfer")
 	}
@@ -268,9 +255,7 @@ func TestLateBatchIsVoid(t *testing.T) {
 	w := newNet(t, 3)
 	n := w.leader()
 	n.propose(t, "a")
-	if err := n.raft.Propose(entry.AppendBatch(nil, n.Session()-1, 7, 1, []byte("late"))); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, n.raft.Propose(entry.AppendBatch(nil, n.Session()-1, 7, 1, []byte("late"))))
 	n.propose(t, "b")
 	w.tick(1)
 	for id, n := range w.nodes {
@@ -294,9 +279,7 @@ func TestLease(t *testing.T) {
 	if n.LeaseUntil() != until {
 		t.Errorf("the lease went from %s to %s without a majority", until, n.LeaseUntil())
 	}
-	if err := n.ReadBarrier(77, w.now); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, n.ReadBarrier(77, w.now))
 	w.settle()
 	if w.barrier[77] != "" {
 		t.Error("a barrier without a majority is " + w.barrier[77])
@@ -312,9 +295,7 @@ func TestLease(t *testing.T) {
 	clear(w.cut)
 	w.tick(3)
 	for i := range uint64(5) {
-		if err := second.ReadBarrier(100+i, w.now); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, second.ReadBarrier(100+i, w.now))
 	}
 	w.settle()
 	for i := range uint64(5) {
@@ -355,9 +336,7 @@ func TestFailedTransferEndsLeases(t *testing.T) {
 	w.tick(1)
 	w.lose = func(m *raftpb.Message) bool { return m.GetType() == raftpb.MsgTimeoutNow }
 	session := n.Session()
-	if err := n.Transfer(0, w.now); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, n.Transfer(0, w.now))
 	w.settle()
 	if err := n.Propose(session, batchOf(session, "a")); !errors.Is(err, ErrNotLeading) {
 		t.Errorf("a proposal during a transfer: %v", err)
@@ -367,9 +346,7 @@ func TestFailedTransferEndsLeases(t *testing.T) {
 		t.Errorf("session %d, lease until %s, transfer to %d", n.Session(), n.LeaseUntil(), n.Status(w.now).Transfer)
 	}
 	n.propose(t, "a")
-	if err := n.ReadBarrier(5, w.now); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, n.ReadBarrier(5, w.now))
 	w.settle()
 	if w.barrier[5] != "confirmed" {
 		t.Error("no barrier after a transfer that failed")
@@ -421,9 +398,7 @@ func conf(n *node) string {
 
 func (w *net) propose(op entry.Op, m entry.Member) {
 	w.t.Helper()
-	if err := w.leader().ProposeMember(op, m); err != nil {
-		w.t.Fatal(err)
-	}
+	drill.Check(w.t, w.leader().ProposeMember(op, m))
 	w.settle()
 }
 
@@ -581,9 +556,7 @@ func TestAnswerToAnOldTerm(t *testing.T) {
 	n := w.leader()
 	from := uint64(3)
 	for _, term := range []uint64{n.term - 1, n.term} {
-		if err := n.Step(&raftpb.Message{Type: raftpb.MsgAppResp.Enum(), From: &from, To: &n.config.ID, Term: &term}, w.now); err != nil {
-			t.Error(err)
-		}
+		drill.Report(t, n.Step(&raftpb.Message{Type: raftpb.MsgAppResp.Enum(), From: &from, To: &n.config.ID, Term: &term}, w.now))
 	}
 	w.settle()
 	clear(w.cut)
@@ -633,9 +606,7 @@ func TestDamagedLog(t *testing.T) {
 	follower := w.nodes[1+n.config.ID%3]
 	commit := follower.raft.BasicStatus().GetCommit() + 100
 	err := follower.Step(&raftpb.Message{Type: raftpb.MsgHeartbeat.Enum(), From: &n.config.ID, To: &follower.config.ID, Term: new(n.term), Commit: &commit}, w.now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	for range 2 {
 		if _, _, err := follower.Ready(); !errors.Is(err, ErrDamaged) {
 			t.Errorf("the leader knows more commits than there are: %v", err)
@@ -657,9 +628,7 @@ func TestUnknownVersion(t *testing.T) {
 	t.Parallel()
 	w := newNet(t, 3)
 	n := w.leader()
-	if err := n.raft.Propose([]byte{entry.Version + 1, 1, 2, 3}); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, n.raft.Propose([]byte{entry.Version + 1, 1, 2, 3}))
 	w.settle()
 	if !errors.Is(n.err, entry.ErrVersion) {
 		t.Errorf("error %v", n.err)
@@ -679,9 +648,7 @@ func TestDeposeWithoutADisk(t *testing.T) {
 	if err := n.Depose(n.config.ID, w.now); err == nil {
 		t.Error("it deposes itself in favour of itself")
 	}
-	if err := n.Depose(to, w.now); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, n.Depose(to, w.now))
 	if n.LeaseUntil() != 0 {
 		t.Error("the lease has not ended")
 	}

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"mayfly/cluster/entry"
+	"mayfly/test/drill"
 )
 
 // FuzzStep feeds a node with messages that no correct node sends, as a leader, a follower or a candidate. It
@@ -31,9 +32,7 @@ func FuzzStep(f *testing.F) {
 		{Type: raftpb.MsgPreVoteResp.Enum()}, {Type: raftpb.MsgVoteResp.Enum()}, {Type: raftpb.MsgTimeoutNow.Enum()},
 	} {
 		text, err := proto.Marshal(m)
-		if err != nil {
-			f.Fatal(err)
-		}
+		drill.Check(f, err)
 		for role := range byte(3) {
 			f.Add(append([]byte{role, 0, byte(len(text))}, text...))
 			f.Add(append(append([]byte{role, 1, byte(len(text))}, text...), append([]byte{2, byte(len(text))}, text...)...))

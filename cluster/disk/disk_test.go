@@ -59,9 +59,7 @@ func snapshot(index, term uint64) *raftpb.Snapshot {
 func created(t *testing.T) (Options, *Log) {
 	t.Helper()
 	o := options(t)
-	if err := Create(o, snapshot(1, 1).GetMetadata()); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, Create(o, snapshot(1, 1).GetMetadata()))
 	o.Applied, o.Term = 1, 1
 	return o, opened(t, o)
 }
@@ -69,18 +67,14 @@ func created(t *testing.T) (Options, *Log) {
 func opened(t *testing.T, o Options) *Log {
 	t.Helper()
 	l, err := Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	t.Cleanup(func() { l.Close() })
 	return l
 }
 
 func save(t *testing.T, l *Log, hs *raftpb.HardState, entries []*raftpb.Entry) {
 	t.Helper()
-	if err := l.Save(hs, entries, nil); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, l.Save(hs, entries, nil))
 }
 
 // describe returns what raft reads: the range of the entries with their terms, and the hard state.
@@ -91,9 +85,7 @@ func describe(t *testing.T, l *Log) string {
 	var b strings.Builder
 	for i := first - 1; i <= last; i++ {
 		term, err := l.Memory().Term(i)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		fmt.Fprintf(&b, "%d:%d ", i, term)
 	}
 	hs, _, _ := l.Memory().InitialState()
@@ -127,9 +119,7 @@ func TestLogReopens(t *testing.T) {
 	want := "1:1 2:2 3:2 4:3 5:3 6:3 term 3 vote 2 commit 4"
 	expect(t, l, want)
 	for range 3 {
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, l.Close())
 		l = opened(t, o)
 		expect(t, l, want)
 	}
@@ -155,9 +145,7 @@ func TestOpenPosition(t *testing.T) {
 		o, l := created(t)
 		save(t, l, hard(2, 1, 1), entries(2, 2, 4, 100))
 		save(t, l, hard(3, 1, 3), entries(3, 5, 6, 100))
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, l.Close())
 		return o
 	}
 	all := "1:1 2:2 3:2 4:2 5:3 6:3 "
@@ -216,9 +204,7 @@ func TestSaveSnapshot(t *testing.T) {
 	} {
 		o, l := created(t)
 		save(t, l, hard(2, 1, 1), entries(2, 2, 6, 100))
-		if err := l.Save(hard(3, 1, tt.index), nil, snapshot(tt.index, tt.term)); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, l.Save(hard(3, 1, tt.index), nil, snapshot(tt.index, tt.term)))
 		if tt.more {
 			save(t, l, nil, entries(3, tt.index+1, tt.index+2, 10))
 		}
@@ -266,9 +252,7 @@ func TestCompact(t *testing.T) {
 	first := func() uint64 { i, _ := l.Memory().FirstIndex(); return i }
 	compact := func(durable uint64) {
 		t.Helper()
-		if err := l.Compact(durable, voters); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, l.Compact(durable, voters))
 		expect(t, l, describe(t, l))
 	}
 	add(400)
@@ -330,9 +314,7 @@ func TestHardStateSurvivesSegments(t *testing.T) {
 	for i := uint64(2); i < 100; i++ {
 		save(t, l, nil, entries(5, i, i, 1000))
 	}
-	if err := l.Compact(99, voters); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, l.Compact(99, voters))
 	l.Close()
 	if files, _ := listSegments(o.Dir); files[0].sequence == 0 {
 		t.Fatal("the first segment is still there")
@@ -357,9 +339,7 @@ func history(t *testing.T) (Options, []string) {
 		last += n
 		known = append(known, describe(t, l))
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, l.Close())
 	return o, known
 }
 
@@ -367,9 +347,7 @@ func history(t *testing.T) (Options, []string) {
 func copyTo(t *testing.T, o Options) Options {
 	t.Helper()
 	dir := filepath.Join(tempDir(t), "wal")
-	if err := os.CopyFS(dir, os.DirFS(o.Dir)); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.CopyFS(dir, os.DirFS(o.Dir)))
 	o.Dir = dir
 	return o
 }
@@ -389,9 +367,7 @@ func TestDamage(t *testing.T) {
 	var errs, harmless, cuts int
 	for number, s := range files {
 		content, err := os.ReadFile(s.path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		if number == len(files)-1 {
 			stride = 61 // cuts are rare
 		}
@@ -408,9 +384,7 @@ func TestDamage(t *testing.T) {
 					continue
 				}
 				c := copyTo(t, o)
-				if err := os.WriteFile(filepath.Join(c.Dir, filepath.Base(s.path)), damaged, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				drill.Check(t, os.WriteFile(filepath.Join(c.Dir, filepath.Base(s.path)), damaged, 0o600))
 				l, err := Open(c)
 				var asDamage *DamageError
 				switch {
@@ -450,14 +424,10 @@ func TestMissingSegment(t *testing.T) {
 	t.Parallel()
 	o, _ := history(t)
 	files, err := listSegments(o.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	for i := range files[:len(files)-1] {
 		c := copyTo(t, o)
-		if err := os.Remove(filepath.Join(c.Dir, filepath.Base(files[i].path))); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, os.Remove(filepath.Join(c.Dir, filepath.Base(files[i].path))))
 		var damage *DamageError
 		if _, err := Open(c); !errors.As(err, &damage) {
 			t.Errorf("without segment %d: %v", i, err)
@@ -465,9 +435,7 @@ func TestMissingSegment(t *testing.T) {
 	}
 	// Without the last one the log looks like an earlier one; the local files know better.
 	c := copyTo(t, o)
-	if err := os.Remove(filepath.Join(c.Dir, filepath.Base(files[len(files)-1].path))); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.Remove(filepath.Join(c.Dir, filepath.Base(files[len(files)-1].path))))
 	c.Applied, c.Term = 62, 5
 	var damage *DamageError
 	if _, err := Open(c); !errors.As(err, &damage) {
@@ -490,15 +458,11 @@ func TestPowerCut(t *testing.T) {
 		before := describe(t, l)
 		path := filepath.Join(o.Dir, "0000000000000000-0000000000000000.wal")
 		synced, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		save(t, l, hard(2, 1, last), entries(2, last+1, last+1+random.Uint64N(5), 50+random.IntN(350)))
 		after := describe(t, l)
 		written, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		l.Close()
 		first := 0
 		for synced[first] == written[first] {
@@ -511,9 +475,7 @@ func TestPowerCut(t *testing.T) {
 					copy(image[sector*512:sector*512+512], synced[sector*512:])
 				}
 			}
-			if err := errors.Join(os.RemoveAll(o.Dir), os.Mkdir(o.Dir, 0o700), os.WriteFile(path, image, 0o600)); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, os.RemoveAll(o.Dir), os.Mkdir(o.Dir, 0o700), os.WriteFile(path, image, 0o600))
 			l, err := Open(o)
 			if err != nil {
 				t.Fatalf("trial %d: %v", trial, err)
@@ -595,9 +557,7 @@ func TestRandomHistories(t *testing.T) {
 				save(t, l, hard(term, vote, commit), nil)
 			case n < 17:
 				applied += random.Uint64N(commit - applied + 1)
-				if err := l.Compact(applied, voters); err != nil {
-					t.Fatal(err)
-				}
+				drill.Check(t, l.Compact(applied, voters))
 				base, _ = l.Memory().FirstIndex()
 				base--
 			case n < 18: // stores of a peer
@@ -612,9 +572,7 @@ func TestRandomHistories(t *testing.T) {
 				terms[at] = term
 				base, applied, commit = at, at, at
 				if random.IntN(2) == 0 {
-					if err := l.Save(hard(term, vote, commit), nil, snapshot(at, term)); err != nil {
-						t.Fatal(err)
-					}
+					drill.Check(t, l.Save(hard(term, vote, commit), nil, snapshot(at, term)))
 					break
 				}
 				l.Close()
@@ -639,25 +597,17 @@ func TestRandomHistories(t *testing.T) {
 func FuzzOpen(f *testing.F) {
 	dir := f.TempDir()
 	o := Options{Dir: filepath.Join(dir, "seed"), Cluster: 7, ID: 1}
-	if err := Create(o, snapshot(1, 1).GetMetadata()); err != nil {
-		f.Fatal(err)
-	}
+	drill.Check(f, Create(o, snapshot(1, 1).GetMetadata()))
 	o.Applied, o.Term = 1, 1
 	l, err := Open(o)
-	if err != nil {
-		f.Fatal(err)
-	}
+	drill.Check(f, err)
 	for i := uint64(2); i < 8; i++ {
-		if err := l.Save(hard(1+i/4, 1, i-1), entries(1+i/4, i, i, 60), nil); err != nil {
-			f.Fatal(err)
-		}
+		drill.Check(f, l.Save(hard(1+i/4, 1, i-1), entries(1+i/4, i, i, 60), nil))
 	}
 	l.Close()
 	const name = "0000000000000000-0000000000000000.wal"
 	whole, err := os.ReadFile(filepath.Join(o.Dir, name))
-	if err != nil {
-		f.Fatal(err)
-	}
+	drill.Check(f, err)
 	for _, n := range []int{0, 8, 100, 600, len(whole)} {
 		f.Add(whole[:n])
 	}
@@ -667,12 +617,8 @@ func FuzzOpen(f *testing.F) {
 		}
 		o := options(t)
 		o.Applied, o.Term = 1, 1
-		if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(o.Dir, name), file, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, os.MkdirAll(o.Dir, 0o700))
+		drill.Check(t, os.WriteFile(filepath.Join(o.Dir, name), file, 0o600))
 		l, err := Open(o)
 		if err != nil {
 			return

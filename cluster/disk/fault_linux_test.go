@@ -32,9 +32,7 @@ func TestWriteStopsAtEveryByte(t *testing.T) {
 	read := func() []byte {
 		t.Helper()
 		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		return content
 	}
 	before := read()
@@ -51,9 +49,7 @@ func TestWriteStopsAtEveryByte(t *testing.T) {
 			if from[at] == to[at] || random.IntN(stride) > 0 {
 				continue
 			}
-			if err := os.WriteFile(path, slices.Concat(to[:at], from[at:]), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, os.WriteFile(path, slices.Concat(to[:at], from[at:]), 0o600))
 			l, err := Open(o)
 			if err != nil {
 				t.Fatalf("a write that has ended at byte %d: %v", at, err)
@@ -73,19 +69,13 @@ func TestRewriteCoversTheLastSave(t *testing.T) {
 	o, l := created(t)
 	last := uint64(1)
 	for i := range uint64(30) {
-		if err := l.wal.Sync(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, l.wal.Sync())
 		before, err := scan(&o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		save(t, l, hard(2, 1, last), entries(2, last+1, last+1+i%4, int(100+i*37)))
 		last += 1 + i%4
 		after, err := scan(&o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		if from := min(after.run, after.end); after.tail == before.tail && from > before.end || after.tail != before.tail && from > 256 {
 			t.Errorf("save %d: writes again from %d of %s, the Save began at %d of %s", i, from, filepath.Base(after.tail), before.end, filepath.Base(before.tail))
 		}
@@ -134,9 +124,7 @@ func TestFailedCalls(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s %s", tt.name, tt.err.Error()), func(t *testing.T) {
 			o := options(t)
-			if err := Create(o, snapshot(1, 1).GetMetadata()); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, Create(o, snapshot(1, 1).GetMetadata()))
 			o.Applied, o.Term = 1, 1
 			cmd := exec.Command(os.Args[0], "-test.run", "^TestFailedCalls$")
 			cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d,%d,%s", faultVariable, tt.number, tt.err, o.Dir))

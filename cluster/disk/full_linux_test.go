@@ -23,9 +23,7 @@ func smallDisk(t *testing.T, pages int) (path string) {
 		t.Skipf("NOT TESTED: a disk that gets full, since only root can mount one here: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := syscall.Unmount(path, syscall.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
+		drill.Report(t, syscall.Unmount(path, syscall.MNT_DETACH))
 	})
 	return path
 }
@@ -42,9 +40,7 @@ func (b *ballast) leave(t *testing.T, pages int64) {
 	t.Helper()
 	for range 100 {
 		var fs syscall.Statfs_t
-		if err := syscall.Fstatfs(int(b.Fd()), &fs); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, syscall.Fstatfs(int(b.Fd()), &fs))
 		err := b.resize(max(b.pages+int64(fs.Bfree)-pages, 0))
 		if err == nil {
 			return
@@ -59,9 +55,7 @@ func (b *ballast) leave(t *testing.T, pages int64) {
 // empty makes the ballast take nothing.
 func (b *ballast) empty(t *testing.T) {
 	t.Helper()
-	if err := b.resize(0); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, b.resize(0))
 }
 
 // resize makes the ballast take a number of pages, or no more than before.
@@ -86,9 +80,7 @@ func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := smallDisk(t, 100)
 	file, err := os.Create(filepath.Join(dir, "ballast"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	defer file.Close()
 	b := &ballast{File: file}
 	random := drill.Rand(t)
@@ -96,12 +88,8 @@ func TestFullDisk(t *testing.T) {
 	for range drill.Pick(4, 8, 100) {
 		b.empty(t)
 		o := Options{Dir: filepath.Join(dir, "wal"), Cluster: 7, ID: 1, Applied: 1, Term: 1}
-		if err := os.RemoveAll(o.Dir); err != nil {
-			t.Fatal(err)
-		}
-		if err := Create(o, snapshot(1, 1).GetMetadata()); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, os.RemoveAll(o.Dir))
+		drill.Check(t, Create(o, snapshot(1, 1).GetMetadata()))
 		acknowledged, commit := uint64(1), uint64(1)
 		// write saves until the disk is full, or until most.
 		write := func(l *Log, most int) {
@@ -156,9 +144,7 @@ func TestFullDisk(t *testing.T) {
 		}
 		write(l, 3)
 		want := describe(t, l)
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, l.Close())
 		l = open()
 		expect(t, l, want)
 		if left, _ := filepath.Glob(filepath.Join(o.Dir, "*.tmp")); len(left) > 2 {

@@ -3,6 +3,8 @@ package entry
 import (
 	"strings"
 	"testing"
+
+	"mayfly/test/drill"
 )
 
 // What a member may be called is bounded, and has no byte that a line of a log or of CLUSTER NODES cannot
@@ -31,9 +33,7 @@ func TestLegalNames(t *testing.T) {
 		}
 	}
 	whole := Member{ID: 1, Name: "a", Addr: "h:1", Client: "h:2"}
-	if err := whole.Check(); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, whole.Check())
 	for _, m := range []Member{{Name: "a\n", Addr: "h:1"}, {Name: "a", Addr: "h"}, {Name: "a", Addr: "h:1", Client: "\r\n:1"}} {
 		if err := m.Check(); err == nil || strings.ContainsAny(err.Error(), "\r\n") {
 			t.Errorf("%+v: %v", m, err)

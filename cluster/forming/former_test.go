@@ -95,9 +95,7 @@ func (g *group) start(name string, change ...func(*Config)) *Former {
 		c(&config)
 	}
 	f, err := New(config)
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	drill.Check(g.t, err)
 	g.mu.Lock()
 	g.formers[name], g.asked[name] = f, asked
 	g.mu.Unlock()
@@ -405,9 +403,7 @@ func TestCopiedFolder(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := os.CopyFS(g.dirs["copy of b"], os.DirFS(g.dirs["b"])); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.CopyFS(g.dirs["copy of b"], os.DirFS(g.dirs["b"])))
 	elsewhere := func(c *Config) {
 		c.Name, c.Peers = "b", []Peer{{"a", g.addr("a")}, {"b", g.addr("copy of b")}, {"c", g.addr("c")}}
 	}

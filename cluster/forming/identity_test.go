@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"mayfly/test/drill"
+
 	"github.com/rs/zerolog"
 )
 
@@ -26,9 +28,7 @@ func TestIdentityRoundTrip(t *testing.T) {
 	} {
 		dir := filepath.Join(t.TempDir(), "cluster")
 		if want == nil {
-			if err := write(filepath.Dir(dir), nil); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, write(filepath.Dir(dir), nil))
 		} else if err := write(dir, want); err != nil {
 			t.Fatal(err)
 		}
@@ -43,9 +43,7 @@ func TestIdentityRoundTrip(t *testing.T) {
 		if err != nil || fi.Mode().Perm() != 0o600 {
 			t.Errorf("%v, %v", fi, err)
 		}
-		if err := write(dir, nil); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, write(dir, nil))
 		if got, err := Read(dir); got != nil || err != nil {
 			t.Errorf("removed, but read as %+v, %v", got, err)
 		}
@@ -71,9 +69,7 @@ func TestDamagedIdentity(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, FileName)
 	for name, content := range map[string]string{"empty": "", "cut": string(text[:50]), "more": string(text) + "\n", "long": strings.Repeat(" ", 2<<20)} {
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, os.WriteFile(path, []byte(content), 0o600))
 		_, err := New(Config{Dir: dir, Name: "b", Log: zerolog.Nop()})
 		if damaged := (*DamageError)(nil); !errors.As(err, &damaged) || damaged.File != path {
 			t.Errorf("%s: got %v", name, err)
@@ -81,16 +77,12 @@ func TestDamagedIdentity(t *testing.T) {
 	}
 	// That of a newer program is not damaged: it must not be thrown away.
 	newer := strings.Replace(string(text), `"version": 1`, `"version": 2`, 1)
-	if err := os.WriteFile(path, []byte(newer), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.WriteFile(path, []byte(newer), 0o600))
 	_, err := New(Config{Dir: dir, Name: "b", Log: zerolog.Nop()})
 	if version := (*VersionError)(nil); !errors.As(err, &version) || !strings.Contains(err.Error(), path) {
 		t.Errorf("got %v", err)
 	}
-	if err := WriteLost(dir, "b"); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, WriteLost(dir, "b"))
 	if f, err := New(Config{Dir: dir, Name: "b", Log: zerolog.Nop()}); err != nil || f.Identity().Stage != Lost {
 		t.Errorf("got %v, %v", f, err)
 	}
@@ -123,9 +115,7 @@ func TestImpossibleIdentities(t *testing.T) {
 func TestFolderOfAnotherNode(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := write(dir, example()); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, write(dir, example()))
 	_, err := New(Config{Dir: dir, Name: "c", Log: zerolog.Nop()})
 	if err == nil || !strings.Contains(err.Error(), "the data folder belongs to node b of a cluster, not to c") {
 		t.Errorf("got %v", err)
@@ -136,22 +126,16 @@ func TestFolderOfAnotherNode(t *testing.T) {
 func TestLose(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := write(dir, example()); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, write(dir, example()))
 	f, err := New(Config{Dir: dir, Name: "b", Log: zerolog.Nop()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	works := f.write
 	f.write = func(string, *Identity) error { return errors.New("the disk fails") }
 	if err := f.Lose(); err == nil || f.Identity().Stage != Formed {
 		t.Errorf("%v; %+v", err, f.Identity())
 	}
 	f.write = works
-	if err := f.Lose(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, f.Lose())
 	want := &Identity{Cluster: clusterX, Name: "b", Stage: Lost, Members: membersABC(1)}
 	got, err := Read(dir)
 	if err != nil || !reflect.DeepEqual(got, want) || !reflect.DeepEqual(f.Identity(), want) {

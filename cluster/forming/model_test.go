@@ -85,9 +85,7 @@ func (m *model) start(n *modelNode) {
 	f.config.Call = func(_ context.Context, addr, path string, request, answer any) error {
 		m.mayCrash(n)
 		body, err := json.Marshal(request)
-		if err != nil {
-			m.t.Fatal(err)
-		}
+		drill.Check(m.t, err)
 		return m.deliver(call{addr[:len(addr)-2], path, body}, answer)
 	}
 	n.up = f

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"mayfly/test/drill"
 	"mayfly/vfs"
 	"mayfly/vfs/vfstest"
 )
@@ -28,13 +29,9 @@ func files(version string) map[string]string {
 
 func write(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.MkdirAll(dir, 0o700))
 	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
 }
 
@@ -43,15 +40,11 @@ func read(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	for _, e := range entries {
 		if e.Type().IsRegular() {
 			b, err := os.ReadFile(filepath.Join(dir, e.Name()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, err)
 			found[e.Name()] = string(b)
 		}
 	}
@@ -63,14 +56,10 @@ func packed(t testing.TB, files map[string]string) []byte {
 	t.Helper()
 	dir := t.TempDir()
 	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
 	r, size, err := Pack(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	b, err := io.ReadAll(r)
 	if err != nil || int64(len(b)) != size {
 		t.Fatalf("%d bytes, announced were %d, %v", len(b), size, err)
@@ -99,16 +88,10 @@ func TestRoundTrip(t *testing.T) {
 	source := t.TempDir()
 	write(t, source, files("new"))
 	write(t, source, map[string]string{"LOCK": "not sent", "notes.txt": "neither", "UNFINISHED": "neither"})
-	if err := os.Mkdir(filepath.Join(source, "folder.db"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.Mkdir(filepath.Join(source, "folder.db"), 0o700))
 	stream, size, err := Pack(source)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := Unpack(vfs.OS, clusterDir, 42, 3, size, stream); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
+	drill.Check(t, Unpack(vfs.OS, clusterDir, 42, 3, size, stream))
 	pending, err := Pending(clusterDir)
 	if err != nil || pending == nil || pending.Index != 42 || pending.Term != 3 || len(pending.Files) != len(files("new")) {
 		t.Fatalf("%+v, %v", pending, err)
@@ -116,15 +99,11 @@ func TestRoundTrip(t *testing.T) {
 	if installed, err := Install(dir); installed || err != nil {
 		t.Fatalf("installed without a mark: %v", err)
 	}
-	if err := errors.Join(Mark(clusterDir), Mark(clusterDir)); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, Mark(clusterDir), Mark(clusterDir))
 	if err := Unpack(vfs.OS, clusterDir, 43, 3, size, bytes.NewReader(nil)); err == nil {
 		t.Error("others may arrive before the installation")
 	}
-	if err := Discard(clusterDir); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, Discard(clusterDir))
 	if installed, err := Install(dir); !installed || err != nil {
 		t.Fatalf("%v, %v", installed, err)
 	}
@@ -187,9 +166,7 @@ func TestInstallAfterCrashes(t *testing.T) {
 			return err
 		})
 		marked, err := Marked(clusterDir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		for crashAt(t, random.IntN(6), func() error { _, err := Install(dir); return err }) {
 		}
 		got := read(t, dir)
@@ -205,9 +182,7 @@ func TestInstallAfterCrashes(t *testing.T) {
 			}
 			// What has arrived before the crash is whole or gone.
 			pending, err := Pending(clusterDir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, err)
 			if _, err := os.Stat(filepath.Join(clusterDir, Incoming)); pending == nil && !errors.Is(err, os.ErrNotExist) {
 				t.Fatalf("step %d: a part is left", n)
 			}
@@ -228,12 +203,8 @@ func TestInstallAfterCrashes(t *testing.T) {
 func TestInstallOfIncompleteStores(t *testing.T) {
 	stream := packed(t, files("new"))
 	dir, clusterDir := folder(t)
-	if err := errors.Join(Unpack(vfs.OS, clusterDir, 42, 3, int64(len(stream)), bytes.NewReader(stream)), Mark(clusterDir)); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(filepath.Join(clusterDir, Incoming, "partition-000.db"), 5); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, Unpack(vfs.OS, clusterDir, 42, 3, int64(len(stream)), bytes.NewReader(stream)), Mark(clusterDir))
+	drill.Check(t, os.Truncate(filepath.Join(clusterDir, Incoming, "partition-000.db"), 5))
 	_, err := Install(dir)
 	if broken := (*InvalidError)(nil); !errors.As(err, &broken) {
 		t.Errorf("got %v", err)
@@ -241,9 +212,7 @@ func TestInstallOfIncompleteStores(t *testing.T) {
 	if got := read(t, dir); got["format"] != "format old" {
 		t.Errorf("the old files are gone: %v", got)
 	}
-	if err := os.WriteFile(filepath.Join(clusterDir, marker), []byte("{}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.WriteFile(filepath.Join(clusterDir, marker), []byte("{}"), 0o600))
 	if _, err := Install(dir); err == nil {
 		t.Error("a damaged marker is accepted")
 	}
@@ -273,9 +242,7 @@ func TestSetAside(t *testing.T) {
 		}
 		all := map[string]string{}
 		folders, err := filepath.Glob(filepath.Join(clusterDir, "damaged-*"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		for _, folder := range folders {
 			maps.Copy(all, read(t, folder))
 			if wal := filepath.Join(folder, "wal"); len(all) > 0 {
@@ -315,16 +282,12 @@ func stream(t testing.TB, entries ...*tar.Header) []byte {
 			content, h.PAXRecords = []byte(text), nil
 			h.Size = int64(len(content))
 		}
-		if err := w.WriteHeader(h); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, w.WriteHeader(h))
 		if _, err := w.Write(content); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, w.Close())
 	return b.Bytes()
 }
 
@@ -424,12 +387,8 @@ func TestPackOfAShrinkingFile(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, files("new"))
 	r, _, err := Pack(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(filepath.Join(dir, "seed"), 1); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
+	drill.Check(t, os.Truncate(filepath.Join(dir, "seed"), 1))
 	if _, err := io.ReadAll(r); err == nil {
 		t.Error("no error")
 	}
@@ -451,9 +410,7 @@ func FuzzUnpack(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		dir := t.TempDir()
 		clusterDir := filepath.Join(dir, "cluster")
-		if err := os.Mkdir(clusterDir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, os.Mkdir(clusterDir, 0o700))
 		err := Unpack(vfstest.Fast(), clusterDir, 1, 1, int64(len(b)), bytes.NewReader(b))
 		pending, pendingErr := Pending(clusterDir)
 		if pendingErr != nil || (pending != nil) != (err == nil) {
@@ -468,9 +425,7 @@ func FuzzUnpack(f *testing.F) {
 		if pending == nil {
 			return
 		}
-		if err := Mark(clusterDir); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, Mark(clusterDir))
 		if installed, err := Install(dir); !installed || err != nil {
 			t.Fatal(err)
 		}

@@ -89,9 +89,7 @@ func listenWith(t *testing.T, o ListenOptions) (*Listener, *lines) {
 	logs := &lines{}
 	o.Addr, o.Log = "127.0.0.1:0", zerolog.New(logs)
 	l, err := Listen(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	t.Cleanup(func() { l.Close() })
 	return l, logs
 }
@@ -124,9 +122,7 @@ func begin(t *testing.T, l *Listener, logs *lines, cluster, id uint64) *node {
 			return err
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	t.Cleanup(func() { n.Transport.Close() })
 	return n
 }
@@ -159,13 +155,9 @@ func snapshot(from, to, index uint64) *raftpb.Message {
 func secret(t *testing.T, text string) *Credentials {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.WriteFile(file, []byte(text), 0o600))
 	c, err := Load(CredentialOptions{SecretFile: file, Dir: filepath.Join(t.TempDir(), "tls")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	return c
 }
 
@@ -182,19 +174,13 @@ type authority struct {
 func newAuthority(t *testing.T, name string) *authority {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour),
 		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	return &authority{t, cert, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
 }
 
@@ -202,9 +188,7 @@ func newAuthority(t *testing.T, name string) *authority {
 func (a *authority) issue(dir, host string, usages ...x509.ExtKeyUsage) CredentialOptions {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	drill.Check(a.t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: host},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: usages}
 	if ip := net.ParseIP(host); ip != nil {
@@ -213,25 +197,17 @@ func (a *authority) issue(dir, host string, usages ...x509.ExtKeyUsage) Credenti
 		template.DNSNames = []string{host}
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	drill.Check(a.t, err)
 	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	drill.Check(a.t, err)
 	o := CredentialOptions{CertFile: filepath.Join(dir, "node.crt"), KeyFile: filepath.Join(dir, "node.key"), CACertFile: filepath.Join(dir, "ca.crt")}
 	for path, content := range map[string][]byte{
 		o.CertFile:   pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
 		o.KeyFile:    pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}),
 		o.CACertFile: a.pem,
 	} {
-		if err := os.WriteFile(path+".new", content, 0o600); err != nil {
-			a.t.Fatal(err)
-		}
-		if err := os.Rename(path+".new", path); err != nil {
-			a.t.Fatal(err)
-		}
+		drill.Check(a.t, os.WriteFile(path+".new", content, 0o600))
+		drill.Check(a.t, os.Rename(path+".new", path))
 	}
 	return o
 }
@@ -241,9 +217,7 @@ var bothUsages = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsage
 func load(t *testing.T, o CredentialOptions) *Credentials {
 	t.Helper()
 	c, err := Load(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	return c
 }
 

@@ -32,9 +32,7 @@ func TestNoProxy(t *testing.T) {
 			n.Transport.Close() // no more of its dials
 		}
 		request, err := http.NewRequest(http.MethodGet, "http://node.invalid", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		if proxy, err := http.ProxyFromEnvironment(request); proxy != nil || err != nil {
 			t.Errorf("the proxy %s is used: %v", proxy, err)
 		}
@@ -42,9 +40,7 @@ func TestNoProxy(t *testing.T) {
 	}
 	drill.Slow(t)
 	proxy, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	defer proxy.Close()
 	asked := make(chan struct{}, 100)
 	go func() {

@@ -32,9 +32,7 @@ func TestLoad(t *testing.T) {
 	good := ca.issue(dir, "127.0.0.1", bothUsages...)
 	file := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	short, long := file("short", strings.Repeat("x", 31)+"\n\n\n"), file("long", someSecret)
@@ -154,9 +152,7 @@ func TestUnauthenticated(t *testing.T) {
 	keyPair := func(a *authority, host string, usages ...x509.ExtKeyUsage) *tls.Certificate {
 		o := a.issue(t.TempDir(), host, usages...)
 		cert, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		return &cert
 	}
 	secretPair := func(text string) *tls.Certificate { return &secret(t, text).now.cert }
@@ -257,9 +253,7 @@ func TestRawSocket(t *testing.T) {
 	}
 	send := func(l *Listener, text string) string {
 		conn, err := net.Dial("tcp", l.Addr())
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		defer conn.Close()
 		_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
 		if _, err := io.WriteString(conn, text); err != nil {
@@ -313,9 +307,7 @@ func TestHalfOpenConnections(t *testing.T) {
 	for name, credentials := range map[string]*Credentials{"plain": nil, "secret": secret(t, someSecret)} {
 		t.Run(name, func(t *testing.T) {
 			l, err := Listen(ListenOptions{Addr: "127.0.0.1:0", Credentials: credentials, Log: zerolog.Nop(), patience: time.Hour})
-			if err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, err)
 			defer l.Close()
 			l.Handle(http.HandlerFunc(echo))
 			pending := func() int {
@@ -368,9 +360,7 @@ func TestSlowUnauthenticated(t *testing.T) {
 			t.Parallel()
 			l, _ := listenWith(t, ListenOptions{Credentials: tt.credentials, patience: 200 * time.Millisecond})
 			conn, err := net.Dial("tcp", l.Addr())
-			if err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, err)
 			defer conn.Close()
 			i := 0
 			until(t, "the connection is closed", func() bool {
@@ -411,9 +401,7 @@ func TestReload(t *testing.T) {
 	serial := func() string {
 		lookAgain(la, lb)
 		conn, err := tls.Dial("tcp", lb.Addr(), &tls.Config{InsecureSkipVerify: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		defer conn.Close()
 		return conn.ConnectionState().PeerCertificates[0].SerialNumber.String()
 	}
@@ -422,9 +410,7 @@ func TestReload(t *testing.T) {
 	until(t, "the new certificate is shown", func() bool { return serial() != before })
 
 	// Broken files change nothing.
-	if err := os.WriteFile(filepath.Join(dirB, "node.crt"), []byte("broken"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.WriteFile(filepath.Join(dirB, "node.crt"), []byte("broken"), 0o600))
 	until(t, "the log says so", func() bool { serial(); return logsB.has("the cluster's certificates before stay in use") })
 
 	next.issue(dirA, "127.0.0.1", bothUsages...)
@@ -482,9 +468,7 @@ func TestOpenSSL(t *testing.T) {
 func FuzzStores(f *testing.F) {
 	for _, m := range []*raftpb.Message{snapshot(1, 2, 42), message(1, 2, raftpb.MsgApp, "x")} {
 		envelope, err := marshalEnvelope(m)
-		if err != nil {
-			f.Fatal(err)
-		}
+		drill.Check(f, err)
 		f.Add(envelope)
 		f.Add(envelope[:len(envelope)-1])
 	}

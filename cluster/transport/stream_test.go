@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"mayfly/test/drill"
+
 	"github.com/rs/zerolog"
 	"go.etcd.io/etcd/client/pkg/v3/types"
 	"go.etcd.io/raft/v3/raftpb"
@@ -29,9 +31,7 @@ func streams(t *testing.T, c *Credentials) (a *node, b *node) {
 		Removed: func(id uint64) bool { b.mu.Lock(); defer b.mu.Unlock(); return b.gone[id] },
 		Streams: map[string]func(uint64, net.Conn){BusStream: greet, ClientStream: greet},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	t.Cleanup(func() { b.Transport.Close() })
 	a.Add(2, lb.Addr())
 	b.Add(1, la.Addr())
@@ -53,9 +53,7 @@ func TestClientStreams(t *testing.T) {
 			a, b := streams(t, c)
 			for range 20 {
 				conn, err := a.Dial(t.Context(), 2, ClientStream)
-				if err != nil {
-					t.Fatal(err)
-				}
+				drill.Check(t, err)
 				defer conn.Close()
 				if _, err := io.ReadFull(conn, make([]byte, len("hello 1;"))); err != nil {
 					t.Fatal(err)
@@ -81,9 +79,7 @@ func TestStreams(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a, b := streams(t, c)
 			conn, err := a.Dial(t.Context(), 2, BusStream)
-			if err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, err)
 			defer conn.Close()
 			sent := bytes.Repeat([]byte("0123456789"), 100_000)
 			go func() { _, _ = conn.Write(sent) }()
@@ -125,17 +121,13 @@ func TestStreamsEndWithTheTransport(t *testing.T) {
 		t.Run(side, func(t *testing.T) {
 			a, b := streams(t, nil)
 			conn, err := a.Dial(t.Context(), 2, BusStream)
-			if err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, err)
 			defer conn.Close()
 			closed := a.Transport
 			if side == "other" {
 				closed = b.Transport
 			}
-			if err := closed.Close(); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, closed.Close())
 			if _, err := io.ReadAll(conn); err == nil && side == "dialler" {
 				t.Error("the stream ended in order")
 			}
@@ -155,9 +147,7 @@ func TestStreamsOfOthers(t *testing.T) {
 	ask := func(change func(http.Header)) int {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+b.l.Addr()+streamPath, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		r.Header.Set(controlHeader, "1")
 		r.Header.Set(clusterHeader, types.ID(testCluster).String())
 		r.Header.Set(fromHeader, "1")
@@ -195,9 +185,7 @@ func TestDialEnds(t *testing.T) {
 	t.Parallel()
 	a, _ := streams(t, nil)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	defer ln.Close()
 	a.Add(3, ln.Addr().String())
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"mayfly/test/drill"
+
 	"go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
 )
@@ -346,9 +348,7 @@ func TestCloseWithUnauthenticated(t *testing.T) {
 	l, _ := listen(t, nil, nil)
 	for range 3 {
 		conn, err := net.Dial("tcp", l.tcp.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		defer conn.Close()
 	}
 	until(t, "the listener to have accepted them", func() bool {
@@ -359,7 +359,5 @@ func TestCloseWithUnauthenticated(t *testing.T) {
 	closed := make(chan error, 1)
 	go func() { closed <- l.Close() }()
 	until(t, "the listener to close", func() bool { return len(closed) == 1 })
-	if err := <-closed; err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, <-closed)
 }

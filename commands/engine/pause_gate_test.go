@@ -17,15 +17,15 @@ func TestPauseEnds(t *testing.T) {
 		short := p.term.Load()
 		p.Extend(someTime, 30000, true, func(int64) {})
 		long := p.term.Load()
-		if !isClosed(short.over) {
+		if !drill.Done(short.over) {
 			t.Error("a command that waits for the first does not notice the second")
 		}
 		drill.Pass(time.Minute - 1)
-		if isClosed(long.over) {
+		if drill.Done(long.over) {
 			t.Error("it has ended early")
 		}
 		drill.Pass(1)
-		if !isClosed(long.over) || p.term.Load() != nil {
+		if !drill.Done(long.over) || p.term.Load() != nil {
 			t.Error("it has not ended")
 		}
 	})
@@ -37,18 +37,9 @@ func TestPauseForever(t *testing.T) {
 		p.Extend(someTime, math.MaxInt64, false, func(int64) {})
 		term := p.term.Load()
 		drill.Pass(100 * 365 * 24 * time.Hour)
-		if isClosed(term.over) {
+		if drill.Done(term.over) {
 			t.Error("it has ended")
 		}
 		p.Finish(nil)
 	})
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mayfly/keyspace"
+	"mayfly/test/drill"
 )
 
 // deliveries is a receiver that calls a function for each message.
@@ -39,9 +40,7 @@ func TestOthersUseTheBrokerWhileManyChangesAreTold(t *testing.T) {
 		}
 	})
 	s.Memory = new(ClientMemoryLimit).Open(s)
-	if err := e.Track(s, Tracking{On: true}); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, e.Track(s, Tracking{On: true}))
 	c := new(keyspace.Container)
 	told := keyspace.Told{}
 	for i := range changes {

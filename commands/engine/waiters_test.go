@@ -39,7 +39,7 @@ func (ws *waiting) expect(want string, clients ...*wait) {
 	synctest.Wait()
 	got := ""
 	for _, w := range clients {
-		if isClosed(w.wake) {
+		if drill.Done(w.wake) {
 			got += "w"
 		} else {
 			got += "-"
@@ -174,7 +174,7 @@ func TestManySignals(t *testing.T) {
 		synctest.Wait()
 		readers, groups := 0, 0
 		for i, w := range all {
-			if isClosed(w.wake) {
+			if drill.Done(w.wake) {
 				if i%2 == 0 {
 					readers++
 				} else {
@@ -220,7 +220,7 @@ func TestMomentsOfWaits(t *testing.T) {
 		}
 		slices.SortStableFunc(all, func(a, b *wait) int { return cmp.Compare(at[a], at[b]) })
 		for i, w := range all {
-			if next := ws.NextEnd(); next != at[w] || ws.EndUntil(next-1) || !ws.EndUntil(next) || !isClosed(w.wake) {
+			if next := ws.NextEnd(); next != at[w] || ws.EndUntil(next-1) || !ws.EndUntil(next) || !drill.Done(w.wake) {
 				t.Fatalf("wait %d: the next moment is %d, want %d", i, next, at[w])
 			}
 			ws.leave(w, false)

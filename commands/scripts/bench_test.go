@@ -2,6 +2,8 @@ package scripts
 
 import (
 	"testing"
+
+	"mayfly/test/drill"
 )
 
 const lockRelease = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
@@ -14,9 +16,7 @@ func (constant) Call([]string) (Value, error) { return Value{Kind: Bulk, Str: "t
 func BenchmarkLockRelease(b *testing.B) {
 	var c Cache
 	s, err := c.Load(lockRelease, true)
-	if err != nil {
-		b.Fatal(err)
-	}
+	drill.Check(b, err)
 	keys, args := []string{"lock:resource"}, []string{"token"}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -38,9 +38,7 @@ func BenchmarkInstructions(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			s, err := new(Cache).Load(body, true)
-			if err != nil {
-				b.Fatal(err)
-			}
+			drill.Check(b, err)
 			b.ReportAllocs()
 			for b.Loop() {
 				if v, err := Run(s, nil, constant{}, nil, nil, Limits{}); err != nil || v.Kind == Error {

@@ -391,13 +391,9 @@ func TestNoTrace(t *testing.T) {
 	var c Cache
 	run := func(body string) Value {
 		s, err := c.Load(body, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		v, err := Run(s, nil, constant{}, []string{"k"}, []string{"a"}, Limits{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		return v
 	}
 	want := run(`return tostring(#KEYS) .. ARGV[1]`)
@@ -432,9 +428,7 @@ func TestCallEndsScript(t *testing.T) {
 		`return tostring(setmetatable({}, {__tostring = function() redis.call("x") end}))`,
 	} {
 		s, err := new(Cache).Load(body, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		if v, err := Run(s, nil, ending{}, nil, nil, Limits{}); err != errTime {
 			t.Errorf("%s: got %s, %v", body, v.text(), err)
 		}

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"mayfly/test/drill"
 )
 
 // TestCacheBounds shows that a cache stays within its bounds, and keeps what SCRIPT LOAD brought.
@@ -11,9 +13,7 @@ func TestCacheBounds(t *testing.T) {
 	t.Parallel()
 	var c Cache
 	kept, err := c.Load("return 0", true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	for i := range 2 * maxEvalScripts {
 		if _, err := c.Load("return "+strings.Repeat("1", 1+i%7)+" -- "+time.Duration(i).String(), false); err != nil {
 			t.Fatal(err)

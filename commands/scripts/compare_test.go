@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"mayfly/commands/redistest"
+	"mayfly/test/drill"
 )
 
 // redisConn speaks RESP with a redis-server. As a Caller it runs the commands of a script there.
@@ -27,9 +28,7 @@ func startRedis(t testing.TB) *redisConn {
 	t.Helper()
 	socket := redistest.Start(t)
 	conn, err := net.Dial("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return &redisConn{conn, bufio.NewReader(conn)}
 }
@@ -138,9 +137,7 @@ func (v Value) text() string {
 func readScripts(t testing.TB, file string) []string {
 	t.Helper()
 	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	return strings.Split(strings.TrimSuffix(string(data), "\n"), "\n----\n")
 }
 

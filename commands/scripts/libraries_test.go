@@ -94,9 +94,7 @@ type realRedis struct {
 func connect(t testing.TB, socket string) *realRedis {
 	t.Helper()
 	conn, err := redis.Dial("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return &realRedis{t, conn}
 }
@@ -162,9 +160,7 @@ func compare(t *testing.T, real *realRedis, expressions []string) {
 func table(t *testing.T, path string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	var real *realRedis
 	if socket := redistest.Find(t); socket != "" {
 		real = connect(t, socket)
@@ -207,9 +203,7 @@ func table(t *testing.T, path string) {
 		if real == nil {
 			t.Fatal("-rewrite needs redis-server 7")
 		}
-		if err := os.WriteFile(path, []byte(out.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, os.WriteFile(path, []byte(out.String()), 0o644))
 	}
 }
 
@@ -386,9 +380,7 @@ func randomBit(g *generator) []string {
 // checkLibrary runs a text that checks itself, with two strings as text and data.
 func checkLibrary(t *testing.T, body, text, data string) {
 	s, err := new(Cache).Load("local text, data = ARGV[1], ARGV[2]\n"+body, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	if v, err := Run(s, nil, echo{}, nil, []string{text, data}, Limits{}); err != nil || v.Kind == Error {
 		t.Fatalf("%q %q: %v, %v", text, data, v.Str, err)
 	}

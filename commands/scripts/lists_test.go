@@ -3,6 +3,8 @@ package scripts
 import (
 	"fmt"
 	"testing"
+
+	"mayfly/test/drill"
 )
 
 // A table constructor stores what stands in it, however many positional fields it has and whatever comes
@@ -34,9 +36,7 @@ func TestTableConstructors(t *testing.T) {
 				"return table.concat(t, '', " + fmt.Sprint(n+1) + ") .. ' ' .. #t .. ' ' .. tostring(t.x) .. ' ' .. tostring(t[1])"
 			want := fmt.Sprintf("%s %d %s %s", tail.more, n+len(tail.more), tail.x, tail.one)
 			s, err := new(Cache).Load(script, false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, err)
 			if v, err := Run(s, nil, echo{}, nil, nil, Limits{}); err != nil || v.Str != want {
 				t.Errorf("%d fields, then %s: %.200q, %v, want %q", n, tail.fields, v.Str, err, want)
 			}

@@ -2,6 +2,8 @@ package scripts
 
 import (
 	"testing"
+
+	"mayfly/test/drill"
 )
 
 // echo is a Caller that answers each command with its arguments.
@@ -22,9 +24,7 @@ func TestRun(t *testing.T) {
 	t.Parallel()
 	var c Cache
 	s, err := c.Load(`local r = redis.call('echo', KEYS[1], ARGV[1]) return r[2] .. r[3]`, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	v, err := Run(s, nil, echo{}, []string{"k"}, []string{"v"}, Limits{})
 	if err != nil || v.Kind != Bulk || v.Str != "kv" {
 		t.Errorf("got %+v, %v", v, err)

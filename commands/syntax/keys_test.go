@@ -3,6 +3,8 @@ package syntax
 import (
 	"strings"
 	"testing"
+
+	"mayfly/test/drill"
 )
 
 func TestMarkKeys(t *testing.T) {
@@ -22,9 +24,7 @@ func TestMarkKeys(t *testing.T) {
 		{"a b", Positions{}, 1, ""},
 	} {
 		args, err := Parse(c.syntax)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		MarkKeys(args, c.keys, c.first)
 		var keys []string
 		var collect func([]Argument)

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"mayfly/test/drill"
 )
 
 // machine simulates the clocks of a machine. Tests move them.
@@ -187,14 +189,9 @@ func testClockUnderConcurrency(t *testing.T, monoAlone bool) {
 	var readers, setter sync.WaitGroup
 	stop := make(chan struct{})
 	setter.Go(func() {
-		for i := int64(0); ; i++ {
-			select {
-			case <-stop:
-				return
-			default:
-				wall.Store(int64(1000*time.Hour) + (i%7-3)*int64(time.Hour))
-				c.Raise((999 * time.Hour).Milliseconds() + i%5)
-			}
+		for i := int64(0); !drill.Done(stop); i++ {
+			wall.Store(int64(1000*time.Hour) + (i%7-3)*int64(time.Hour))
+			c.Raise((999 * time.Hour).Milliseconds() + i%5)
 		}
 	})
 	for range 4 {

@@ -11,6 +11,7 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/json/jsontext"
+	"mayfly/test/drill"
 )
 
 const testMaxSize = 1 << 20 // bytes
@@ -290,13 +291,9 @@ func rootMembers(t *testing.T, object string) (members []string, ttls int) {
 	}
 	for d.More() {
 		name, err := d.Token()
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		var value json.RawMessage
-		if err := d.Decode(&value); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, d.Decode(&value))
 		if name == TTLMember {
 			ttls++
 			continue

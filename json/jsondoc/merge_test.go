@@ -176,9 +176,7 @@ func BenchmarkMerge(b *testing.B) {
 	order := `{"id":"order-000123","customer":"c-4711","status":"shipped","total":149.95,"items":[{"sku":"A-1","qty":2},{"sku":"B-7","qty":1}]}`
 	for b.Loop() {
 		p, err := ParseMergePatch(`{"status":"paid","total":150,"note":{"a":1}}`)
-		if err != nil {
-			b.Fatal(err)
-		}
+		drill.Check(b, err)
 		if _, err := p.Apply(order, 1<<20); err != nil {
 			b.Fatal(err)
 		}

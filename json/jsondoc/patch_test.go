@@ -361,9 +361,7 @@ func BenchmarkPatch(b *testing.B) {
 		"deep": {strings.Repeat(`{"a":`, 127) + "{" + filler + `"a":1` + strings.Repeat("}", 128), strings.Repeat("/a", 128)},
 	} {
 		operations, err := ParsePatch([]string{"INCR", c.path, "1"})
-		if err != nil {
-			b.Fatal(err)
-		}
+		drill.Check(b, err)
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(size)
 			for b.Loop() {
@@ -376,9 +374,7 @@ func BenchmarkPatch(b *testing.B) {
 	order := `{"id":"order-000123","customer":"c-4711","status":"shipped","total":149.95,"items":[{"sku":"A-1","qty":2},{"sku":"B-7","qty":1}]}`
 	for _, path := range []string{"/total", "/items/1/qty"} {
 		operations, err := ParsePatch([]string{"INCR", path, "1"})
-		if err != nil {
-			b.Fatal(err)
-		}
+		drill.Check(b, err)
 		b.Run(fmt.Sprint("order", strings.ReplaceAll(path, "/", ".")), func(b *testing.B) {
 			for b.Loop() {
 				if _, err := operations.edit(order); err != nil {

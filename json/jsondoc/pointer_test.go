@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"mayfly/json/jsontext"
+	"mayfly/test/drill"
 )
 
 // pointerTo writes a token as a pointer does.
@@ -24,9 +25,7 @@ func eachValue(t *testing.T, at, text string, visit func(at, raw string)) {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
 	opening, err := d.Token()
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	if opening != json.Delim('{') && opening != json.Delim('[') {
 		return
 	}
@@ -34,15 +33,11 @@ func eachValue(t *testing.T, at, text string, visit func(at, raw string)) {
 		token := strconv.Itoa(i)
 		if opening == json.Delim('{') {
 			name, err := d.Token()
-			if err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, err)
 			token = name.(string)
 		}
 		var raw json.RawMessage
-		if err := d.Decode(&raw); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, d.Decode(&raw))
 		eachValue(t, at+pointerTo(token), string(raw), visit)
 	}
 }
@@ -122,9 +117,7 @@ func TestPointerFindsEverything(t *testing.T) {
 		text := randomDocument(random)
 		for path, raw := range valuesByPointer(t, text) {
 			p, err := ParsePointer(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, err)
 			at, err := p.find(text)
 			if err != nil || !at.found || text[at.from:at.to] != raw {
 				t.Fatalf("%s in %s: %+v, %v; want %s", path, text, at, err, raw)

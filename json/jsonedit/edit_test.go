@@ -19,13 +19,9 @@ import (
 func spans(t testing.TB, path, doc string) []jsonpath.Span {
 	t.Helper()
 	p, err := jsonpath.Parse(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	found, err := p.Find(nil, doc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	return found
 }
 
@@ -359,9 +355,7 @@ func encoded(t testing.TB, v any) string {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, e.Encode(v))
 	return out.String()
 }
 

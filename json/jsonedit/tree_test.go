@@ -45,9 +45,7 @@ func TestTree(t *testing.T) {
 			}
 			paths = append(paths, path)
 			p, err := jsonpath.Parse(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, err)
 			places.Add(p.Steps())
 		}
 		doc := randomValue(random, 3)

@@ -179,9 +179,7 @@ func TestParents(t *testing.T) {
 		{"$", `{}`, "", ""},
 	} {
 		p, err := Parse(tt.path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		spans, name, ok, err := p.Parents(nil, tt.doc)
 		var texts []string
 		for _, s := range spans {
@@ -204,9 +202,7 @@ func TestBudget(t *testing.T) {
 	wide := "[" + strings.Repeat(`{"a":1},`, 20000) + "0]"
 	for _, path := range []string{"$[?(@.a==1 && $..[?(@..[?(@..a)])])]", "$..[?(@..[?($..[?(@.b)])])]", "$[?($[?(@.a==$.b)])]"} {
 		p, err := Parse(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		e := newEvaluation(wide)
 		e.run(p.steps, e.root)
 		if least := -4 * len(wide); e.left < least {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"mayfly/test/drill"
 )
 
 // A pattern whose repetitions, written out, are long is refused in a path and matches nothing in a document:
@@ -33,9 +35,7 @@ func TestLargePatternsAreNotCached(t *testing.T) {
 	t.Parallel()
 	text := `$[?(@=~"a{500}")]`
 	a, err := Cached(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	if b, _ := Cached(text); a == b {
 		t.Error("the path is kept")
 	}
@@ -53,9 +53,7 @@ func TestPatternsOfDocuments(t *testing.T) {
 		fmt.Fprintf(&different, `{"p":"a{900}%d","s":"x"},`, i)
 	}
 	p, err := Parse("$[?(@.s=~@.p)]")
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	start := time.Now()
 	if _, err := p.Find(nil, "["+different.String()+"{}]"); err != ErrBudget {
 		t.Errorf("got %v, want ErrBudget", err)
@@ -70,9 +68,7 @@ func TestMatchesAreBounded(t *testing.T) {
 	doc := "[" + strings.Repeat("1,", MaxMatches) + "1]"
 	for _, path := range []string{"$[*]", "$..*", "$[0:]", "$[?(@==1)]"} {
 		p, err := Parse(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		if spans, err := p.Find(nil, doc); err != ErrMatches || len(spans) != 0 {
 			t.Errorf("%s: %d matches, %v", path, len(spans), err)
 		}

@@ -2,7 +2,6 @@ package aof_test
 
 import (
 	"bytes"
-	"errors"
 	"hash/crc32"
 	"runtime"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/record"
+	"mayfly/test/drill"
 
 	"github.com/tidwall/buntdb"
 )
@@ -19,9 +19,7 @@ import (
 func TestCommandsAreBuntdbs(t *testing.T) {
 	t.Parallel()
 	db, err := buntdb.Open(":memory:")
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	defer db.Close()
 	ops := []aof.Op{aoftest.Set("1:", ""), aoftest.Set("1:a", "\r\n\x00"), aoftest.Set("1:b", strings.Repeat("x", 70_000))}
 	err = db.Update(func(tx *buntdb.Tx) error {
@@ -33,9 +31,7 @@ func TestCommandsAreBuntdbs(t *testing.T) {
 		return nil
 	})
 	var want bytes.Buffer
-	if err := errors.Join(err, db.Save(&want)); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err, db.Save(&want))
 	if got := aof.AppendOps(nil, ops); !bytes.Equal(got, want.Bytes()) {
 		t.Errorf("%q\nis not what buntdb writes: %q", got, want.Bytes())
 	}

@@ -9,6 +9,7 @@ import (
 
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/record"
+	"mayfly/test/drill"
 	"mayfly/vfs"
 	"mayfly/vfs/vfstest"
 )
@@ -45,9 +46,7 @@ func TestAppendParts(t *testing.T) {
 	t.Parallel()
 	disk, path := vfstest.New(), vfstest.Dir+"/a.db"
 	f, err := vfs.CreateNew(disk, path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	file := aof.NewFile(disk, f, path, 0)
 	defer file.Close()
 	if err := file.AppendParts([]string{"one", "", "two"}); err != nil || file.End() != 6 {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"mayfly/test/drill"
 	"mayfly/vfs"
 	"mayfly/vfs/vfstest"
 
@@ -20,9 +21,7 @@ func cuttable(t *testing.T) (*vfstest.Faulty, vfs.File) {
 	disk := vfstest.New()
 	vfstest.Write(t, disk, cutPath, []byte("a head and a tail"))
 	f, err := disk.OpenFile(cutPath, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	return disk, f
 }
 
@@ -46,9 +45,7 @@ func TestCutTailOnAFullDisk(t *testing.T) {
 			disk, f := cuttable(t)
 			disk.FS.(*vfstest.Memory).Limit(room)
 			var log strings.Builder
-			if err := CutTail(disk, f, 6, 17, 1, zerolog.New(&log)); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, CutTail(disk, f, 6, 17, 1, zerolog.New(&log)))
 			if text := vfstest.Read(t, disk, cutPath); string(text) != "a head" {
 				t.Errorf("the file has %q", text)
 			}

@@ -19,9 +19,7 @@ func rewritable(t *testing.T) (disk *vfstest.Faulty, f vfs.File, content []byte,
 	content, ends = journalFile(all, item("1:a", "1"), AppendDel(item("1:large", strings.Repeat("x", 3*readSize)), "1:a"), item("1:b", "2"))
 	vfstest.Write(t, disk, vfstest.Dir+"/a.db", content)
 	f, err := disk.OpenFile(vfstest.Dir+"/a.db", os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	return disk, f, content, ends
 }
 
@@ -66,9 +64,7 @@ func TestRewriteChecksWhatItWrites(t *testing.T) {
 		}
 	}
 	for _, left := range []int64{ends[2], to - 1} {
-		if err := f.Truncate(left); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, f.Truncate(left))
 		if err := Rewrite(f, Journal, 7, from, to); !errors.As(err, new(*DamageError)) {
 			t.Errorf("a file of %d bytes, not %d: %v", left, to, err)
 		}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"mayfly/test/drill"
 )
 
 func TestSealRoundTrip(t *testing.T) {
@@ -61,9 +63,7 @@ func TestEachSeal(t *testing.T) {
 			at = append(at, s.At)
 			return false
 		})
-		if err != nil {
-			t.Error(err)
-		}
+		drill.Report(t, err)
 		return at
 	}
 	if got := visit(0, whole+SealSize); !slices.Equal(got, append(slices.Clone(want), whole)) {

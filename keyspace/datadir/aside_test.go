@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mayfly/keyspace/aof/aoftest"
+	"mayfly/test/drill"
 	"mayfly/vfs"
 
 	"github.com/rs/zerolog"
@@ -20,28 +21,18 @@ func TestRemoveAside(t *testing.T) {
 	young := tornFile(t, dir, journalName(3), 1001, 10)
 	for name, at := range map[string]int64{"repair-report.txt": 2000, "repair-doubtful.ndjson": 2001, "mine.txt": 1, "partition-000.db": 1} {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, os.WriteFile(path, nil, 0o600))
 		written := time.UnixMilli(aoftest.Epoch + at)
-		if err := os.Chtimes(path, written, written); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, os.Chtimes(path, written, written))
 	}
-	if err := os.Mkdir(filepath.Join(dir, "repair-folder"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.Mkdir(filepath.Join(dir, "repair-folder"), 0o700))
 	var log strings.Builder
 	for range 2 { // the second finds nothing
-		if err := RemoveAside(vfs.OS, dir, aoftest.Epoch+1000, aoftest.Epoch+2000, zerolog.New(&log)); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, RemoveAside(vfs.OS, dir, aoftest.Epoch+1000, aoftest.Epoch+2000, zerolog.New(&log)))
 	}
 	var names []string
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}

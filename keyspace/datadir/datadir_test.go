@@ -17,6 +17,7 @@ import (
 	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/store"
+	"mayfly/test/drill"
 	"mayfly/vfs"
 	"mayfly/vfs/vfstest"
 
@@ -26,9 +27,7 @@ import (
 func mustOpen(t *testing.T, path string, partitions int) *Dir {
 	t.Helper()
 	d, err := Open(vfstest.Fast(), path, partitions, zerolog.Nop())
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	return d
 }
 
@@ -82,9 +81,7 @@ func TestPartitionCountIsTheFolders(t *testing.T) {
 	mustOpen(t, path, 3).Close()
 	var log bytes.Buffer
 	d, err := Open(vfstest.Fast(), path, 16, zerolog.New(&log))
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	defer d.Close()
 	if d.Partitions != 3 || !strings.Contains(log.String(), `"level":"warn"`) {
 		t.Errorf("%d partitions, log: %s", d.Partitions, &log)
@@ -104,9 +101,7 @@ func TestFolderWithNothingButALock(t *testing.T) {
 		}
 		var log bytes.Buffer
 		d, err := Open(vfstest.Fast(), path, 2, zerolog.New(&log))
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		d.Close()
 		if got := strings.Contains(log.String(), "nothing but a lock"); got != tt.want {
 			t.Errorf("%v: %s", tt.files, &log)
@@ -129,17 +124,13 @@ func TestDataFolderInUse(t *testing.T) {
 	if out, err := child.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
-	if err := os.Remove(filepath.Join(path, lockName)); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.Remove(filepath.Join(path, lockName)))
 	refused(t, path, path, "in use by another process")
 	if l, err := LockShared(vfs.OS, path); err == nil {
 		l.Close()
 		t.Error("without the file LOCK the folder is read while it is in use")
 	}
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, d.Close())
 	mustOpen(t, path, 2).Close()
 }
 
@@ -161,9 +152,7 @@ func TestNamesAreOnDiskFirst(t *testing.T) {
 		t.Helper()
 		synced = nil
 		d, err := Open(&disk, path, 1, zerolog.Nop())
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		d.Close()
 		if len(synced) < len(want) || !slices.Equal(synced[:len(want)], want) {
 			t.Errorf("%q are forced to disk first, want %q", synced, want)
@@ -174,9 +163,7 @@ func TestNamesAreOnDiskFirst(t *testing.T) {
 	c := filepath.Join(b, "c")
 	check(b, filepath.Dir(top), top, a, b)
 	check(c, a, b, c)
-	if err := os.RemoveAll(c); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.RemoveAll(c))
 	check(c, a, b, c)
 	check(c, b, c)
 	t.Chdir(c)
@@ -219,9 +206,7 @@ func TestFormatOfTheFolder(t *testing.T) {
 		{strings.Replace(formatText(2, formatVersion), "partitions 2", "partitions 3", 1), []string{"damaged"}},
 		{"", []string{"damaged"}},
 	} {
-		if err := os.WriteFile(format, []byte(test.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, os.WriteFile(format, []byte(test.text), 0o600))
 		refused(t, path, append(test.words, path)...)
 		if _, err := Partitions(vfs.OS, path); err == nil || !strings.Contains(err.Error(), test.words[0]) {
 			t.Errorf("the number of partitions of %q: %v", test.text, err)
@@ -251,16 +236,12 @@ func TestVersionOfTheFolder(t *testing.T) {
 		var wg sync.WaitGroup
 		for _, raise := range tt.raise {
 			wg.Go(func() {
-				if err := raise(d); err != nil {
-					t.Error(err)
-				}
+				drill.Report(t, raise(d))
 			})
 		}
 		wg.Wait()
 		for _, again := range []func() error{d.WriteFormat, d.Close} {
-			if err := again(); err != nil {
-				t.Error(err)
-			}
+			drill.Report(t, again())
 			text, err := os.ReadFile(filepath.Join(path, FormatName))
 			if n, is, bad := ReadFormat(string(text)); err != nil || bad != nil || n != 2 || is != tt.want {
 				t.Errorf("%q has version %d, want %d; %v, %v", text, is, tt.want, err, bad)
@@ -278,9 +259,7 @@ func TestDataFolderThatIsNotComplete(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()
 	mustOpen(t, path, 2).Close()
-	if err := os.Remove(filepath.Join(path, "partition-001.db")); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.Remove(filepath.Join(path, "partition-001.db")))
 	refused(t, path, path, "not complete", "partition-001.db")
 }
 
@@ -300,9 +279,7 @@ func TestFolderThatHasLostItsData(t *testing.T) {
 		if content == "" {
 			content = m.Text()
 		}
-		if err := os.WriteFile(filepath.Join(path, ManifestName), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, os.WriteFile(filepath.Join(path, ManifestName), []byte(content), 0o600))
 		d, err := Open(vfstest.Fast(), path, 3, zerolog.Nop())
 		if err == nil {
 			d.Close()
@@ -319,29 +296,21 @@ func TestDataFolderHalfMade(t *testing.T) {
 	path := t.TempDir()
 	mustOpen(t, path, 5).Close()
 	for _, name := range []string{"format", "partition-004.db"} {
-		if err := os.Remove(filepath.Join(path, name)); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, os.Remove(filepath.Join(path, name)))
 	}
-	if err := os.Truncate(filepath.Join(path, "partition-003.db"), 10); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.Truncate(filepath.Join(path, "partition-003.db"), 10))
 	mustOpen(t, path, 5).Close()
 	if _, _, err := store.Fill(vfs.OS, filepath.Join(path, "partition-003.db"), []aof.Op{aoftest.Set("1:a", "1")}); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(filepath.Join(path, "format")); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.Remove(filepath.Join(path, "format")))
 	refused(t, path, path, "format", "partition-003.db holds data")
 }
 
 func TestDataFolderThatCannotBeMade(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.WriteFile(path, nil, 0o600))
 	refused(t, path, path, "not a directory")
 }
 
@@ -351,8 +320,6 @@ func TestDataFolderThatCannotBeWritten(t *testing.T) {
 		t.Skip("root may write everywhere")
 	}
 	path := t.TempDir()
-	if err := os.Chmod(path, 0o500); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.Chmod(path, 0o500))
 	refused(t, path, path, "permission denied")
 }

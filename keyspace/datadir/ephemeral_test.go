@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"mayfly/test/drill"
 	"mayfly/vfs"
 )
 
@@ -16,12 +17,8 @@ func TestEphemeral(t *testing.T) {
 	begin := func() *Ephemeral {
 		t.Helper()
 		e, err := NewEphemeral(vfs.OS, tmp)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Mkdir(e.Dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
+		drill.Check(t, os.Mkdir(e.Dir, 0o700))
 		return e
 	}
 	there := func(path string) bool {
@@ -29,16 +26,12 @@ func TestEphemeral(t *testing.T) {
 		return err == nil
 	}
 	link := filepath.Join(tmp, ephemeralPrefix+"0123456789abcdef")
-	if err := os.Symlink(t.TempDir(), link); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.Symlink(t.TempDir(), link))
 	var others []string
 	for _, id := range []string{"", "mine", "0123456789abcde", "0123456789abcdef0", "0123456789abcdeg", "0123456789ABCDEF"} {
 		other := filepath.Join(tmp, ephemeralPrefix+id)
 		others = append(others, other)
-		if err := os.Mkdir(other, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, os.Mkdir(other, 0o700))
 	}
 	living, dead := begin(), begin()
 	if fi, err := os.Stat(living.path); err != nil || fi.Mode().Perm() != 0o700 {
@@ -57,9 +50,7 @@ func TestEphemeral(t *testing.T) {
 	if err := next.Remove(); err != nil || there(next.path) {
 		t.Errorf("the folder is there after Remove (%v)", err)
 	}
-	if err := living.Remove(); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, living.Remove())
 	if _, err := NewEphemeral(vfs.OS, filepath.Join(tmp, "missing")); err == nil {
 		t.Error("a folder is made in one that is missing")
 	}
@@ -72,9 +63,7 @@ func TestEphemeralRace(t *testing.T) {
 	if lock, err := lockAlive(vfs.OS, path); lock != nil || err != nil {
 		t.Errorf("a missing folder: %v, %v", lock, err)
 	}
-	if err := os.Mkdir(path, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.Mkdir(path, 0o700))
 	first, err := lockAlive(vfs.OS, path)
 	if err != nil || first == nil {
 		t.Fatal(first, err)

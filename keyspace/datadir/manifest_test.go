@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"mayfly/keyspace/aof"
-	_ "mayfly/test/drill" // its flags
+	"mayfly/test/drill"
 	"mayfly/vfs"
 	"mayfly/vfs/vfstest"
 )
@@ -30,9 +30,7 @@ func TestRoundTrip(t *testing.T) {
 	clean.Clean = true
 	for _, m := range []*Manifest{NewManifest(), example(), clean} {
 		disk := vfstest.New()
-		if err := m.Write(disk, vfstest.Dir); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, m.Write(disk, vfstest.Dir))
 		got, err := ReadManifest(disk, vfstest.Dir)
 		if err != nil || !reflect.DeepEqual(got, m) {
 			t.Errorf("%+v is read as %+v, %v", m, got, err)
@@ -86,9 +84,7 @@ func TestWriteThatFails(t *testing.T) {
 	t.Parallel()
 	for failing := range 2 {
 		disk, old, new := vfstest.New(), example(), NewManifest()
-		if err := old.Write(disk, vfstest.Dir); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, old.Write(disk, vfstest.Dir))
 		calls := 0
 		disk.OnSync = func(vfs.File) error {
 			if calls++; calls == failing+1 {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"mayfly/keyspace/store"
+	"mayfly/test/drill"
 	"mayfly/vfs"
 	"mayfly/vfs/vfstest"
 )
@@ -17,13 +18,9 @@ import (
 // leave makes a folder as an interrupted attempt leaves it.
 func leave(t *testing.T, dir string, names ...string) {
 	t.Helper()
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.Mkdir(dir, 0o700))
 	for _, name := range names {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("left by "+name), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, os.WriteFile(filepath.Join(dir, name), []byte("left by "+name), 0o600))
 	}
 }
 
@@ -31,9 +28,7 @@ func leave(t *testing.T, dir string, names ...string) {
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	all := make(map[string]string)
 	for _, e := range entries {
 		all[e.Name()] = string(vfstest.Read(t, vfs.OS, filepath.Join(dir, e.Name())))
@@ -52,9 +47,7 @@ func gone(t *testing.T, path string) {
 func mustStage(t *testing.T, path string) *Staging {
 	t.Helper()
 	s, err := NewStaging(vfstest.Fast(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	return s
 }
 
@@ -66,9 +59,7 @@ func makeFolder(t *testing.T, path string) {
 	if err == nil {
 		err = errors.Join(d.Close(), s.Finish())
 	}
-	if err := s.Close(err); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, s.Close(err))
 }
 
 func TestStagingGetsItsNameAtTheEnd(t *testing.T) {
@@ -76,17 +67,11 @@ func TestStagingGetsItsNameAtTheEnd(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "backup")
 	s := mustStage(t, path)
 	d, err := s.CreateDir(2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
+	drill.Check(t, d.Close())
 	refused(t, s.Dir(), "unfinished", markName)
 	gone(t, path)
-	if err := errors.Join(s.Finish(), s.Close(nil)); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, s.Finish(), s.Close(nil))
 	gone(t, path+".part")
 	gone(t, filepath.Join(path, markName))
 	mustOpen(t, path, 2).Close()
@@ -185,9 +170,7 @@ func TestStagingRefusesAFolderInUse(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "backup")
 	s := mustStage(t, path)
 	file := filepath.Join(s.Dir(), CatalogueName)
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.WriteFile(file, nil, 0o600))
 	if _, err := NewStaging(vfstest.Fast(), path); err == nil || !strings.Contains(err.Error(), "in use by another process") {
 		t.Errorf("a second attempt: %v", err)
 	}
@@ -205,12 +188,8 @@ func TestUnfinishedFolderIsRefused(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()
 	mustOpen(t, path, 2).Close()
-	if err := RefuseStaging(vfs.OS, path); err != nil {
-		t.Error(err)
-	}
-	if err := os.WriteFile(filepath.Join(path, markName), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	drill.Report(t, RefuseStaging(vfs.OS, path))
+	drill.Check(t, os.WriteFile(filepath.Join(path, markName), nil, 0o600))
 	refused(t, path, path, "unfinished")
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"mayfly/keyspace/aof/aoftest"
+	"mayfly/test/drill"
 	"mayfly/vfs"
 
 	"github.com/rs/zerolog"
@@ -22,12 +23,8 @@ func tornFile(t *testing.T, dir, file string, at int, size int64) string {
 	t.Helper()
 	name := fmt.Sprintf("%s.torn-%d", file, aoftest.Epoch+at)
 	path := filepath.Join(dir, name)
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(path, size); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.WriteFile(path, nil, 0o600))
+	drill.Check(t, os.Truncate(path, size))
 	return name
 }
 
@@ -35,13 +32,9 @@ func tornFile(t *testing.T, dir, file string, at int, size int64) string {
 func kept(t *testing.T, dir string, began int) (names []string, log string) {
 	t.Helper()
 	var b bytes.Buffer
-	if err := LimitTorn(vfs.OS, dir, int64(aoftest.Epoch+began), zerolog.New(&b)); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, LimitTorn(vfs.OS, dir, int64(aoftest.Epoch+began), zerolog.New(&b)))
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
@@ -106,9 +99,7 @@ func TestTornEndsThatStay(t *testing.T) {
 	}
 	others := []string{"notes.torn-1700000000000", "partition-000.db.torn-", "partition-000.db.torn-x", "a.db.torn-1-y"}
 	for _, name := range others {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
 	if names, _ := kept(t, dir, 1_000_000); len(names) != maxTornFiles+len(others) {
 		t.Errorf("%d are left", len(names))

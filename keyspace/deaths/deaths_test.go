@@ -10,7 +10,7 @@ import (
 	"mayfly/expiry"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/streamid"
-	_ "mayfly/test/drill" // its flags
+	"mayfly/test/drill"
 )
 
 const epoch = 1_767_225_600_000 // ms
@@ -46,9 +46,7 @@ func TestEntriesRoundTrip(t *testing.T) {
 func TestEntryInTheDocument(t *testing.T) {
 	t.Parallel()
 	doc, err := os.ReadFile("doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	id, it := someEntries[0].item()
 	it.TS = epoch + 10_001
 	key := string(record.AppendLogKey(nil, 41, id))
@@ -97,9 +95,7 @@ func TestWhatIsNoEntry(t *testing.T) {
 			t.Errorf("under %q: %+v", bad, e)
 		}
 	}
-	if err := Check(id, it); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, Check(id, it))
 	if err := Check(StateID(0, 1), it); err == nil {
 		t.Error("an entry passes for a state")
 	}

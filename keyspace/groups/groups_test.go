@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"mayfly/keyspace/streamid"
-	_ "mayfly/test/drill" // its flags
+	"mayfly/test/drill"
 )
 
 // model is a group in the simplest form.
@@ -239,9 +239,7 @@ func TestModel(t *testing.T) {
 			}
 		}
 		loaded, err := Load(maps.All(items))
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		if got, want := describe(loaded), describe(g); got != want || loaded.Memory() != g.Memory() {
 			t.Fatalf("seed %d: loaded\n%s%d bytes\nwant\n%s%d bytes", seed, got, loaded.Memory(), want, g.Memory())
 		}
@@ -406,9 +404,7 @@ func TestApply(t *testing.T) {
 					items[item] = c.Body
 				}
 				gone, err := follower.Apply(item, c.Body, c.Deleted)
-				if err != nil {
-					t.Fatal(err)
-				}
+				drill.Check(t, err)
 				reload = reload || gone
 			}
 			if reload {

@@ -111,9 +111,7 @@ func randomQuery(random *rand.Rand) string {
 func TestManyElements(t *testing.T) {
 	t.Parallel()
 	d, err := Define([]string{"/t/[]"}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	r := NewReader([]Definition{d})
 	for _, c := range []struct{ elements, keys int }{{maxElements, maxElements}, {maxElements + 1, 1}, {1_000_000, 1}} {
 		numbers := make([]string, c.elements)
@@ -134,9 +132,7 @@ func TestPlans(t *testing.T) {
 	var definitions []Definition
 	for _, pointers := range [][]string{{"/a"}, {"/b"}, {"/a", "/b"}, {"/b", "/a", "/c"}, {"/t/[]"}, {"/p"}} {
 		d, err := Define(pointers, pointers[0] == "/p")
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		definitions = append(definitions, d)
 	}
 	used := make([]int, len(definitions))
@@ -270,22 +266,16 @@ func (c *collection) read(t *testing.T, p *Plan, q *query.Query) []string {
 // results returns the rows of a query over the documents that each adds.
 func (c *collection) results(t *testing.T, q *query.Query, options page.Options, each func(add func(id string, proven bool))) (rows []string) {
 	from, err := page.ParseCursor(q, "0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	r, err := page.New(q, options, from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	each(func(id string, proven bool) {
 		if _, err := r.Add(&query.Document{Text: c.docs[id], ID: id, Proven: proven}); err != nil {
 			t.Fatal(err)
 		}
 	})
 	list, _, err := r.Finish("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	for _, row := range list {
 		rows = append(rows, row.Text)
 	}

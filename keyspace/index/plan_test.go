@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"mayfly/query"
+	"mayfly/test/drill"
 )
 
 // TestPlansOfSpecialQueries: plans that random queries meet too seldom select what a scan selects.
@@ -32,9 +33,7 @@ func TestPlansOfSpecialQueries(t *testing.T) {
 		{[]string{"/p"}, true, `ST_WITHIN(p, ST_BOX(-180, -10, 180, 10))`, true},
 	} {
 		d, err := Define(tt.pointers, tt.geo)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		c := newCollection([]Definition{d})
 		for i, lon := range []int{-180, -175, 0, 175, 180} {
 			for a := range 4 {
@@ -42,9 +41,7 @@ func TestPlansOfSpecialQueries(t *testing.T) {
 			}
 		}
 		q, err := query.Parse("SELECT VALUE _id WHERE "+tt.query, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		p, ok := Choose([]Definition{d}, func(int) bool { return true }, q)
 		if ok != tt.used {
 			t.Errorf("%s by %s: used %t", tt.query, d.String(), ok)
@@ -67,13 +64,9 @@ func TestPlansOfSpecialQueries(t *testing.T) {
 func TestOnlyOrderedPlansDescend(t *testing.T) {
 	t.Parallel()
 	d, err := Define([]string{"/a", "/b"}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	q, err := query.Parse("WHERE a IN (1, 2) ORDER BY a DESC", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	if p, ok := Choose([]Definition{d}, func(int) bool { return true }, q); !ok || p.Ordered || p.Desc || len(p.Spans) != 2 {
 		t.Errorf("%t, %+v", ok, p)
 	}

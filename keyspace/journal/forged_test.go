@@ -9,6 +9,7 @@ import (
 
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/aof/aoftest"
+	"mayfly/test/drill"
 	"mayfly/vfs/vfstest"
 )
 
@@ -97,9 +98,7 @@ func TestTornJournalWithForgedSealsIsCut(t *testing.T) {
 	j.put(t, "1:0", forge(end, "1:0", placeholder+"the rest", aof.Seal{Mark: j.mark + 1, From: end, LSN: 3, OnDisk: 1 << 30}))
 
 	content := vfstest.Read(t, disk, path(2))
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, j.Close())
 	for size := int(end); size < len(content); size += 7 {
 		vfstest.Write(t, disk, path(2), content[:size])
 		checkReplayed(t, disk, "1:precious=1", "1:a=kept")
@@ -149,15 +148,11 @@ func TestDamagedFirstCommitIsRefused(t *testing.T) {
 	j := mustOpen(t, disk, 1, 1, No)
 	j.put(t, "1:0", forge(headSize, "1:0", placeholder+strings.Repeat("x", 3*aof.SectorSize), aof.Seal{Mark: j.mark + 1, LSN: 1}))
 	end := int(j.Size())
-	if err := j.Sync(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, j.Sync())
 	j.put(t, "1:1", "later")
 
 	content := vfstest.Read(t, disk, path(1))
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, j.Close())
 	for from := 0; from < end; from += aof.SectorSize {
 		for _, zeros := range []int{0, 100} {
 			damaged := append(bytes.Clone(content), make([]byte, zeros)...)

@@ -1,12 +1,12 @@
 package journal
 
 import (
-	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"mayfly/test/drill"
 	"mayfly/vfs"
 	"mayfly/vfs/vfstest"
 
@@ -61,9 +61,7 @@ func TestHangs(t *testing.T) {
 				opt.Around = func(makeFile func() error) error { return makeFile() }
 			}
 			j, err := Open(opt)
-			if err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, err)
 			if !tt.around {
 				j.put(t, "1:a", "1")
 			}
@@ -75,9 +73,7 @@ func TestHangs(t *testing.T) {
 				t.Errorf("while it hangs, the journal says %t, want %t", tells, tt.tells)
 			}
 			close(goOn)
-			if err := errors.Join(<-done, j.Close()); err != nil {
-				t.Error(err)
-			}
+			drill.Report(t, <-done, j.Close())
 			if j.step.Hangs(1<<62, time.Second) {
 				t.Error("nothing hangs, but the journal says so")
 			}

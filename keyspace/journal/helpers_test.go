@@ -12,6 +12,7 @@ import (
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/record"
+	"mayfly/test/drill"
 	"mayfly/vfs"
 	"mayfly/vfs/vfstest"
 
@@ -36,9 +37,7 @@ func del(key string) ops { return ops{aoftest.Del(key)} }
 func mustOpen(t *testing.T, disk vfs.FS, generation uint64, first LSN, policy Policy) *Journal {
 	t.Helper()
 	j, err := Open(Options{FS: disk, Dir: vfstest.Dir, Finished: before(generation), First: first, Policy: policy, Log: zerolog.Nop()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	return j
 }
 
@@ -46,9 +45,7 @@ func mustOpen(t *testing.T, disk vfs.FS, generation uint64, first LSN, policy Po
 func (j *Journal) commit(t *testing.T, o ops) LSN {
 	t.Helper()
 	lsn := j.Append(o)
-	if err := j.Wait(lsn); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, j.Wait(lsn))
 	return lsn
 }
 
@@ -144,18 +141,14 @@ func smallJournal(t *testing.T) (content []byte, ends []int64, changes []string)
 	j := mustOpen(t, disk, 1, 1, No)
 	j.put(t, "1:a", "alpha")
 	ends = append(ends, j.Size())
-	if err := j.Sync(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, j.Sync())
 	const odd = "\r\n*3\r\n \x00\x00\n-1 "
 	j.commit(t, ops{aoftest.Del("1:a"), aoftest.Set("1:b", odd)})
 	ends = append(ends, j.Size())
 	j.put(t, "1:c", "")
 	ends = append(ends, j.Size())
 	content = vfstest.Read(t, disk, path(1))
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, j.Close())
 	return content, ends, []string{"1:a=alpha", "-1:a", "1:b=" + odd, "1:c="}
 }
 

@@ -63,20 +63,14 @@ func TestJournalRemovesWholeGenerations(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := j.Remove(3); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, j.Remove(3))
 	if want := sizes[3] - sizes[2] + headSize; j.Size() != want {
 		t.Errorf("the size is %d, not %d", j.Size(), want)
 	}
 	checkReplayed(t, disk, "1:a=xx")
-	if err := j.Remove(100); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, j.Remove(100))
 	j.put(t, "1:b", "the newest stays") // removed, it would be written in vain
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, j.Close())
 	checkReplayed(t, disk, "1:b=the newest stays")
 }
 
@@ -112,9 +106,7 @@ func TestGroupCommitSharesCommitsAndFsyncs(t *testing.T) {
 	}
 	close(open)
 	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, errs...)
 	if j.Commits() != 2 || j.Fsyncs() != 2 {
 		t.Errorf("51 changes took %d commits and %d fsyncs", j.Commits(), j.Fsyncs())
 	}
@@ -124,9 +116,7 @@ func TestWaitForAnUnknownLSN(t *testing.T) {
 	t.Parallel()
 	j := mustOpen(t, vfstest.New(), 1, 1, EverySec)
 	defer j.Close()
-	if err := j.Wait(0); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, j.Wait(0))
 	if j.Wait(1) == nil {
 		t.Error("an unknown LSN is committed")
 	}
@@ -177,9 +167,7 @@ func TestFailedBatchIsKept(t *testing.T) {
 	if err := j.Wait(second); err != nil || j.Err() != nil || j.Committed() != second {
 		t.Errorf("after the disk works again: %v, %v", err, j.Err())
 	}
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, j.Close())
 	checkReplayed(t, disk, "1:a=1", "1:b=2", "1:c=3")
 }
 
@@ -225,9 +213,7 @@ func TestWritingResumesByItself(t *testing.T) {
 	if j.Committed() != lsn {
 		t.Error("writing works, but the batch is not committed")
 	}
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, j.Close())
 	checkReplayed(t, disk, "1:a="+aoftest.MuchText, "1:b="+strings.Repeat("x", 1000))
 }
 
@@ -288,9 +274,7 @@ func TestCommitsWaitForASlowFsync(t *testing.T) {
 	}
 	note("fsync ends")
 	j.syncMu.Unlock()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, <-done)
 	if !slices.Equal(events, []string{"fsync ends", "write"}) {
 		t.Errorf("in order: %v", events)
 	}
@@ -332,9 +316,7 @@ func TestCommitsContinueDuringABackgroundFsync(t *testing.T) {
 		runtime.Gosched()
 	}
 	close(open)
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, <-done)
 	if now := <-ended; now != written {
 		t.Error("a commit is written while the disk is slow")
 	}
@@ -372,20 +354,14 @@ func TestJournalUnderLoad(t *testing.T) {
 			if n%5 == 0 {
 				j.SetPolicy([]Policy{Always, EverySec}[n%2])
 			}
-			if err := j.Sync(); err != nil {
-				t.Error(err)
-			}
-			if err := j.CommitAll(); err != nil {
-				t.Error(err)
-			}
+			drill.Report(t, j.Sync())
+			drill.Report(t, j.CommitAll())
 			j.Size()
 		}
 	}()
 	wg.Wait()
 	<-rotations
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, j.Close())
 	next := make(map[string]int)
 	_, _, err := replayFolder(disk, func(o aof.Op) error {
 		key := strings.Clone(o.Key)
@@ -395,9 +371,7 @@ func TestJournalUnderLoad(t *testing.T) {
 		next[key]++
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	for w := range writers {
 		if next[fmt.Sprint(w)] != each {
 			t.Errorf("%d of %d changes of writer %d are there", next[fmt.Sprint(w)], each, w)
@@ -408,42 +382,32 @@ func TestJournalUnderLoad(t *testing.T) {
 // Commits are on disk and in the tables. The journal keeps no copy in memory.
 func TestJournalKeepsNoValues(t *testing.T) {
 	j, err := Open(Options{FS: vfs.OS, Dir: t.TempDir(), Policy: No, Log: zerolog.Nop()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	const bodySize = 100 << 10 // bytes
 	large := set("1:a", strings.Repeat("x", bodySize))
 	before := aoftest.LiveHeap()
 	const commits = 300
 	for range commits {
-		if err := j.Wait(j.Append(large)); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, j.Wait(j.Append(large)))
 	}
 	if held, written := aoftest.LiveHeap()-before, int64(commits*bodySize); held > written/5 {
 		t.Errorf("%d bytes are held after %d were committed", held, written)
 	}
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, j.Close())
 }
 
 func BenchmarkCommit(b *testing.B) {
 	for _, writers := range []int{1, 50} {
 		b.Run(fmt.Sprint(writers, " writers"), func(b *testing.B) {
 			j, err := Open(Options{FS: vfs.OS, Dir: b.TempDir(), Policy: EverySec, Log: zerolog.Nop()})
-			if err != nil {
-				b.Fatal(err)
-			}
+			drill.Check(b, err)
 			defer j.Close()
 			small := set("12:order-123456", strings.Repeat("x", 340))
 			b.ReportAllocs()
 			b.SetParallelism(writers)
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
-					if err := j.Wait(j.Append(small)); err != nil {
-						b.Error(err)
-					}
+					drill.Report(b, j.Wait(j.Append(small)))
 				}
 			})
 			b.ReportMetric(float64(b.N)/float64(j.Commits()), "changes/commit")

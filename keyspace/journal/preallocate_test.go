@@ -82,15 +82,11 @@ func TestPreallocationGoesAheadOfCommits(t *testing.T) {
 	j.checkPreallocated(t, 0)
 	put(100)
 	j.checkPreallocated(t, piece)
-	if err := j.Remove(2); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, j.Remove(2))
 	if size := j.Size(); size != j.end.Load() {
 		t.Errorf("after a count the size is %d, not %d", size, j.end.Load())
 	}
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, j.Close())
 	if content := vfstest.Read(t, disk, path(2)); int64(len(content)) != j.end.Load() {
 		t.Errorf("the last file has %d bytes, not %d", len(content), j.end.Load())
 	}
@@ -128,9 +124,7 @@ func TestPreallocationOnAFullDisk(t *testing.T) {
 	}
 	j.put(t, "1:a", "another")
 	j.checkPreallocated(t, defaultPreallocate)
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, j.Close())
 	checkReplayed(t, disk, append(want, "1:a=the same file", "1:a=another")...)
 }
 
@@ -161,9 +155,7 @@ func TestWriteThatFailsOverZeros(t *testing.T) {
 	if err := j.CommitAll(); err != nil || j.Committed() < lsn {
 		t.Fatal("writing does not continue:", err)
 	}
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, j.Close())
 	checkReplayed(t, disk, "1:a="+aoftest.MuchText, "1:b=before", "1:c="+strings.Repeat("x", 1000))
 }
 
@@ -267,9 +259,7 @@ func TestLostCommitBeforeZerosIsRefused(t *testing.T) {
 		ends = append(ends, j.end.Load())
 	}
 	content := vfstest.Read(t, j.fs, j.file.Path())
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, j.Close())
 	from, r, step := headSize, drill.Rand(t), drill.Pick[int64](100, 20, 1)
 	for n, end := range ends[:3] {
 		for at := from; at < end; at += 1 + r.Int64N(step) {

@@ -20,9 +20,7 @@ func TestBuntdbReadsAJournal(t *testing.T) {
 	t.Parallel()
 	content, _, _ := smallJournal(t)
 	db, err := buntdb.Open(aoftest.Plant(t, "journal.db", content))
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	defer db.Close()
 	var keys []string
 	err = db.View(func(tx *buntdb.Tx) error {
@@ -90,15 +88,11 @@ func TestLargeJournalCutAnywhere(t *testing.T) {
 		ends = append(ends, int(j.Size()))
 		changes = append(changes, fmt.Sprintf("1:%d=%s", n, body))
 		if n%100 == 50 {
-			if err := j.Sync(); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, j.Sync())
 		}
 	}
 	content := vfstest.Read(t, disk, path(1))
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, j.Close())
 
 	aoftest.EachCut(t, len(content), func(left int) {
 		vfstest.Write(t, disk, path(1), content[:left])
@@ -172,15 +166,11 @@ func TestJournalWithHoles(t *testing.T) {
 		ends = append(ends, j.Size())
 		if n == 14 {
 			onDisk = j.Size()
-			if err := j.Sync(); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, j.Sync())
 		}
 	}
 	content := vfstest.Read(t, disk, path(1))
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, j.Close())
 	check := func(holed []byte, first int64, what string) {
 		t.Helper()
 		disk := planted(t, holed)

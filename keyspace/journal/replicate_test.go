@@ -7,6 +7,7 @@ import (
 
 	"mayfly/expiry/clock"
 	"mayfly/keyspace/replica"
+	"mayfly/test/drill"
 	"mayfly/vfs/vfstest"
 
 	"github.com/rs/zerolog"
@@ -27,9 +28,7 @@ func openReplicated(t *testing.T) (j *Journal, asked chan time.Duration, answers
 		Moment:  func() int64 { return 1 },
 		Settled: func(LSN, replica.Tail, LSN) {},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	return j, asked, answers
 }
 
@@ -67,18 +66,12 @@ func TestWaitUntil(t *testing.T) {
 		}
 	}
 	answers <- nil
-	if err := received(t, leader); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, received(t, leader))
 	go func() { leader <- j.Wait(second) }()
 	received(t, asked)
 	answers <- nil
-	if err := received(t, leader); err != nil {
-		t.Error(err)
-	}
-	if err := j.Close(); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, received(t, leader))
+	drill.Report(t, j.Close())
 }
 
 // TestLeadIsOfferedToNone: the last waiter of a batch that gives up takes the lead with it that it was
@@ -106,10 +99,6 @@ func TestLeadIsOfferedToNone(t *testing.T) {
 	go func() { done <- j.Wait(lsn) }()
 	received(t, asked)
 	answers <- nil
-	if err := received(t, done); err != nil {
-		t.Error(err)
-	}
-	if err := j.Close(); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, received(t, done))
+	drill.Report(t, j.Close())
 }

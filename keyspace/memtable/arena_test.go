@@ -9,6 +9,7 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/keyspace/record"
+	"mayfly/test/drill"
 )
 
 // putBody puts a plain key that never dies.
@@ -50,9 +51,7 @@ func TestArena(t *testing.T) {
 			t.Fatalf("step %d: the arena has %d bytes, %d of them dead", step, table.arena.used, table.arena.dead)
 		}
 	}
-	if err := shard.Check(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, shard.Check())
 	if table.Len() != len(bodies) {
 		t.Fatalf("%d items, want %d", table.Len(), len(bodies))
 	}
@@ -118,9 +117,7 @@ func TestBriefItems(t *testing.T) {
 	if a := &table.arena; a.used != 0 || len(a.segments) != 0 {
 		t.Errorf("an empty arena has %d bytes in %d segments", a.used, len(a.segments))
 	}
-	if err := shard.Check(); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, shard.Check())
 }
 
 // TestReleaseInOrder: a segment in which all is dead is released without copies.

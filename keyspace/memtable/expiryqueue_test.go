@@ -85,9 +85,7 @@ func (d *modelledTable) sample(n int) expiry.Sample {
 
 func (d *modelledTable) check() {
 	d.tb.Helper()
-	if err := d.shard.Check(); err != nil {
-		d.tb.Fatal(err)
-	}
+	drill.Check(d.tb, d.shard.Check())
 	byDefault, byOwnTTL := 0, 0
 	for id, it := range d.items {
 		e := d.t.Find(id)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mayfly/expiry"
+	"mayfly/test/drill"
 )
 
 // TestCheckFindsViolations breaks one invariant after the other.
@@ -42,9 +43,7 @@ func TestCheckFindsViolations(t *testing.T) {
 				ends := []int64{expiry.Inherit, expiry.Never, 5_000 + int64(i), expiry.CapAt(5_000)}
 				putEnd(table, shard, fmt.Sprint(i), ends[(i-i/9)%3+i/9])
 			}
-			if err := shard.Check(); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, shard.Check())
 			spoil(table, shard, table.Find("5"))
 			if err := shard.Check(); err == nil {
 				t.Error("the violation is not found")

@@ -9,6 +9,7 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/keyspace/record"
+	"mayfly/test/drill"
 )
 
 // newTestTable returns a table in a shard of its own.
@@ -71,9 +72,7 @@ func checkAgainst(tb testing.TB, table *Table, want map[string]uint64) {
 			tb.Fatalf("%q: found %v, want version %d", id, e, version)
 		}
 	}
-	if err := table.shard.Check(); err != nil {
-		tb.Fatal(err)
-	}
+	drill.Check(tb, table.shard.Check())
 	x := &table.index
 	chained := 0
 	for b := range x.buckets.n {

@@ -31,9 +31,7 @@ func TestHistoryRoundTrip(t *testing.T) {
 		t.Errorf("without texts the record is\n%s, not\n%s", text, rec)
 	}
 	it, _, err := Decode(ContainerKey(12), rec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	read, err := ReadContainer(ContainerKey(12), it)
 	if err != nil || read.Etag != 3 || !reflect.DeepEqual(read.History, h.Entries) || read.Policy != c.Policy {
 		t.Errorf("%v: %+v, not %+v", err, read, c)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"mayfly/expiry"
+	"mayfly/test/drill"
 )
 
 // TestLogsInRecordsOfContainers: what concerns logs comes back as it was, and older versions' records have
@@ -34,9 +35,7 @@ func TestLogsInRecordsOfContainers(t *testing.T) {
 			t.Errorf("%q does not end with %q", rec, tt.text)
 		}
 		it, _, err := Decode(key, rec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		back, err := ReadContainer(key, it)
 		if err != nil || !reflect.DeepEqual(back.Log, tt.c.Log) || !reflect.DeepEqual(back.Hidden, tt.c.Hidden) || back.Name != tt.c.Name {
 			t.Errorf("%q is read as %+v, %v", rec, back, err)

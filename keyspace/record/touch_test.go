@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"mayfly/test/drill"
 )
 
 func TestCombine(t *testing.T) {
@@ -59,9 +61,7 @@ func TestTouch(t *testing.T) {
 func TestTouchInTheDocument(t *testing.T) {
 	t.Parallel()
 	doc, err := os.ReadFile("../FORMAT.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	key := TouchKey("12:order-1")
 	it := Item{TS: 1700000005000, ExpireAt: 1700000035000, Version: 43}
 	if line := key + "    " + string(Append(nil, key, TouchItem(it, 42))); !strings.Contains(string(doc), "\n    "+line+"\n") {

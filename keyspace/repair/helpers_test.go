@@ -23,6 +23,7 @@ import (
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/streamid"
+	"mayfly/test/drill"
 	"mayfly/vfs"
 	"mayfly/vfs/vfstest"
 )
@@ -36,9 +37,7 @@ var dirs atomic.Int64 // folders of newDir
 func newDir(t testing.TB) string {
 	t.Helper()
 	dir := fmt.Sprint("/dir-", dirs.Add(1))
-	if err := disk.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, disk.Mkdir(dir, 0o700))
 	t.Cleanup(func() { disk.RemoveAll(dir) })
 	return dir
 }
@@ -98,9 +97,7 @@ func (p place) partition(partitions int) int {
 func open(t *testing.T, partitions int) *opened {
 	t.Helper()
 	o, err := openIn(t, newDir(t), aoftest.Epoch, partitions)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	t.Cleanup(o.stop)
 	return o
 }
@@ -119,16 +116,12 @@ func (o *opened) stop() {
 	if err := o.Check(); err != nil {
 		o.t.Error("before closing:", err)
 	}
-	if err := o.Close(); err != nil {
-		o.t.Error(err)
-	}
+	drill.Report(o.t, o.Close())
 }
 
 func (o *opened) commit(tx *keyspace.Tx) {
 	o.t.Helper()
-	if err := o.Wait(tx.Close()); err != nil {
-		o.t.Fatal(err)
-	}
+	drill.Check(o.t, o.Wait(tx.Close()))
 }
 
 // dump returns all living items, and the entries of logs.
@@ -202,9 +195,7 @@ func (o *opened) policy(container string, def expiry.TTL) {
 func (o *opened) log(container string, s keyspace.LogSettings) {
 	o.t.Helper()
 	o.catalogueTx(func(tx *keyspace.Tx) {
-		if err := tx.SetLog(tx.Container(container), s); err != nil {
-			o.t.Error(err)
-		}
+		drill.Report(o.t, tx.SetLog(tx.Container(container), s))
 	})
 }
 
@@ -254,9 +245,7 @@ func (o *opened) deadline(container, member string) {
 
 func (o *opened) checkpoint() {
 	o.t.Helper()
-	if err := o.Save(); err != nil {
-		o.t.Fatal(err)
-	}
+	drill.Check(o.t, o.Save())
 }
 
 // copied copies the folder as a crash of the process leaves it. state is its expected content.
@@ -407,9 +396,7 @@ func (l *lived) copy(file string, spoil func(content []byte) []byte) string {
 	if _, err := disk.Stat(path); err == nil {
 		content = vfstest.Read(l.t, disk, path)
 	}
-	if err := writeFile(path, spoil(content)); err != nil {
-		l.t.Fatal(err)
-	}
+	drill.Check(l.t, writeFile(path, spoil(content)))
 	return to
 }
 
@@ -417,9 +404,7 @@ func (l *lived) copy(file string, spoil func(content []byte) []byte) string {
 func (l *lived) without(file string) string {
 	l.t.Helper()
 	dir := l.copy(file, func(b []byte) []byte { return b })
-	if err := disk.Remove(filepath.Join(dir, file)); err != nil {
-		l.t.Fatal(err)
-	}
+	drill.Check(l.t, disk.Remove(filepath.Join(dir, file)))
 	return dir
 }
 
@@ -441,9 +426,7 @@ func (l *lived) flipIn(file, text string, offset int) string {
 func (l *lived) files() (names []string) {
 	l.t.Helper()
 	entries, err := disk.ReadDir(l.dir)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	drill.Check(l.t, err)
 	for _, e := range entries {
 		if fi, err := e.Info(); err == nil && fi.Size() > 0 && e.Name() != "LOCK" && e.Name() != datadir.SeedName && filepath.Ext(e.Name()) != ".tmp" {
 			names = append(names, e.Name())
@@ -456,9 +439,7 @@ func (l *lived) files() (names []string) {
 func (l *lived) journals() (names []string) {
 	l.t.Helper()
 	files, err := journal.Files(disk, l.dir)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	drill.Check(l.t, err)
 	for _, f := range files {
 		names = append(names, filepath.Base(f.Path))
 	}
@@ -469,17 +450,13 @@ func (l *lived) journals() (names []string) {
 func (l *lived) seals(file string) (seals []aof.Seal) {
 	l.t.Helper()
 	f, err := disk.Open(filepath.Join(l.dir, file))
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	drill.Check(l.t, err)
 	defer f.Close()
 	fi, err := f.Stat()
 	if err == nil {
 		err = aof.EachSeal(f, 0, fi.Size(), func(s aof.Seal) bool { seals = append(seals, s); return false })
 	}
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	drill.Check(l.t, err)
 	return seals
 }
 

@@ -12,6 +12,7 @@ import (
 	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/record"
+	"mayfly/test/drill"
 )
 
 // TestRepairKeepsIndexes: the definitions of indexes are in what repair copies and Read visits, from the
@@ -27,17 +28,13 @@ func TestRepairKeepsIndexes(t *testing.T) {
 		})
 	}
 	create("/status", "/total")
-	if err := o.Save(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.Save())
 	create("/loc", keyspace.GeoMark)
 	for i := range 20 {
 		o.put("orders", fmt.Sprint("id-", i), fmt.Sprintf(`{"status":"open","total":%d}`, i), expiry.Inherit)
 	}
 	dir := filepath.Join(newDir(t), "backup")
-	if err := o.Backup(dir); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.Backup(dir))
 	want := [][]string{{"/status", "/total"}, {"/loc", keyspace.GeoMark}}
 	read := func(dir string) (indexes [][]string) {
 		t.Helper()
@@ -47,9 +44,7 @@ func TestRepairKeepsIndexes(t *testing.T) {
 			}
 			return nil
 		}, func(string, string, record.Item) error { return nil })
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		return indexes
 	}
 	if got := read(dir); !slices.EqualFunc(got, want, slices.Equal) {
@@ -58,9 +53,7 @@ func TestRepairKeepsIndexes(t *testing.T) {
 
 	// Damage in a store does not touch the catalogue.
 	store := filepath.Join(dir, datadir.PartitionName(0))
-	if err := truncate(store, 10); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, truncate(store, 10))
 	to := filepath.Join(newDir(t), "new")
 	if report, err := Run(disk, dir, to, func(string, *Report) error { return nil }); err != nil || report.Clean() {
 		t.Fatalf("%+v, %v", report, err)
@@ -69,9 +62,7 @@ func TestRepairKeepsIndexes(t *testing.T) {
 		t.Errorf("the repaired folder has the indexes %q, want %q", got, want)
 	}
 	copied, err := openIn(t, to, aoftest.Epoch, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	defer copied.stop()
 	var tx keyspace.Tx
 	copied.BeginSweep(&tx)

@@ -17,9 +17,7 @@ import (
 func mustInspect(t *testing.T, dir string) *Inspection {
 	t.Helper()
 	in, err := Inspect(disk, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	return in
 }
 
@@ -27,15 +25,11 @@ func mustInspect(t *testing.T, dir string) *Inspection {
 func fingerprint(t *testing.T, dir string) (print string) {
 	t.Helper()
 	entries, err := disk.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		fi, err := disk.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		print += fmt.Sprintln(path, fi.Size(), fi.Mode(), record.Sum(0, string(vfstest.Read(t, disk, path))))
 	}
 	return print
@@ -110,9 +104,7 @@ func TestInspectRefuses(t *testing.T) {
 		t.Errorf("a folder in use: %v", err)
 	}
 	plant := filepath.Join(dir, "notes.txt")
-	if err := writeFile(plant, []byte("hello")); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, writeFile(plant, []byte("hello")))
 	if _, err := Inspect(disk, dir); err == nil || !strings.Contains(err.Error(), "not a data folder") {
 		t.Errorf("%v", err)
 	}

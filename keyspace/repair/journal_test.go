@@ -14,6 +14,7 @@ import (
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/record"
+	"mayfly/test/drill"
 	"mayfly/vfs/vfstest"
 )
 
@@ -161,9 +162,7 @@ func number(t *testing.T, content, id string) uint32 {
 	end := strings.LastIndex(content, ":"+id+"\r\n")
 	key := content[strings.LastIndex(content[:end], "\n")+1 : end+1+len(id)]
 	k, err := record.SplitKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	return k.Container
 }
 

@@ -19,6 +19,7 @@ import (
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/store"
 	"mayfly/keyspace/streamid"
+	"mayfly/test/drill"
 	"mayfly/vfs"
 	"mayfly/vfs/vfstest"
 )
@@ -82,13 +83,9 @@ func (l *logged) write() (dir string) {
 	l.t.Helper()
 	dir = filepath.Join(newDir(l.t), "logged")
 	staging, err := datadir.NewStaging(disk, dir)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	drill.Check(l.t, err)
 	target, err := staging.CreateDir(3)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	drill.Check(l.t, err)
 	files := map[string][]aof.Op{datadir.CatalogueName: nil}
 	for n := range 3 {
 		files[datadir.PartitionName(n)] = nil
@@ -98,9 +95,7 @@ func (l *logged) write() (dir string) {
 	}
 	for _, key := range sortedKeys(l.items) {
 		k, err := record.SplitKey(key)
-		if err != nil {
-			l.t.Fatal(err)
-		}
+		drill.Check(l.t, err)
 		name := datadir.PartitionName(k.Partition(3))
 		files[name] = append(files[name], aof.Op{Key: key, Rec: string(record.Append(nil, key, l.items[key]))})
 	}
@@ -108,15 +103,11 @@ func (l *logged) write() (dir string) {
 	m.Clean = true
 	for name, ops := range files {
 		mark, end, err := store.Fill(disk, filepath.Join(staging.Dir(), name), ops)
-		if err != nil {
-			l.t.Fatal(err)
-		}
+		drill.Check(l.t, err)
 		m.Stores[name] = []datadir.FileState{{Mark: mark, End: end}}
 	}
 	err = errors.Join(target.AllowLogs(false), m.Write(disk, staging.Dir()), target.Close(), staging.Finish())
-	if err := staging.Close(err); err != nil {
-		l.t.Fatal(err)
-	}
+	drill.Check(l.t, staging.Close(err))
 	return dir
 }
 
@@ -124,9 +115,7 @@ func (l *logged) write() (dir string) {
 func contentOf(t *testing.T, dir string) (containers map[uint32]record.Container, items map[string]record.Item) {
 	t.Helper()
 	s, err := openFolder(disk, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	defer s.close()
 	m := &merger{folderReader: s}
 	if _, err := m.readJournals(); err != nil {
@@ -150,9 +139,7 @@ func contentOf(t *testing.T, dir string) (containers map[uint32]record.Container
 				items[key] = it
 			} else if record.ContainsText(key) {
 				c, err := record.ReadContainer(key, it)
-				if err != nil {
-					t.Fatal(err)
-				}
+				drill.Check(t, err)
 				containers[c.Number] = c
 			}
 		}
@@ -169,9 +156,7 @@ func spoil(t *testing.T, path, text string) {
 		t.Fatalf("%s lacks %q", path, text)
 	}
 	b[at+len(text)-1] ^= 1
-	if err := writeFile(path, b); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, writeFile(path, b))
 }
 
 // erase overwrites the set of a key in a file, so that nothing tells of it.
@@ -185,9 +170,7 @@ func erase(t *testing.T, path, key string) {
 		t.Fatal(path, key, from, at, to)
 	}
 	clear(b[from:to])
-	if err := writeFile(path, b); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, writeFile(path, b))
 }
 
 // TestRepairOfLogs: what damage has left of logs and groups is copied, and the new folder starts with it.
@@ -327,9 +310,7 @@ func TestRepairOfLogs(t *testing.T) {
 			}
 			to := filepath.Join(newDir(t), "new")
 			report, err := Run(disk, dir, to, func(string, *Report) error { return nil })
-			if err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, err)
 			if tt.want != nil {
 				tt.want(l)
 			}
@@ -363,9 +344,7 @@ func TestRepairOfLogs(t *testing.T) {
 				t.Errorf("the new folder has format %d", version)
 			}
 			o, err := openIn(t, to, aoftest.Epoch+21_000, 3)
-			if err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, err)
 			o.stop()
 			l.checkContainers(to) // a start has dropped nothing
 		})
@@ -380,9 +359,7 @@ func deathOf(item string, n int) string {
 func readVersion(t *testing.T, dir string) int {
 	t.Helper()
 	_, version, err := datadir.ReadFormat(string(vfstest.Read(t, disk, filepath.Join(dir, datadir.FormatName))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	return version
 }
 
@@ -532,9 +509,7 @@ func TestStartDropsWhatNoContainerHas(t *testing.T) {
 	dir := l.write()
 	for range 2 {
 		o, err := openIn(t, dir, aoftest.Epoch+21_000, 3)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		o.checkpoint()
 		o.stop()
 		delete(l.items, "99~"+deathOf("stray", 1))

@@ -51,15 +51,11 @@ func (m *spoiler) any(pattern string) string {
 }
 
 func (m *spoiler) change(name string, f func(b []byte) []byte) {
-	if err := writeFile(m.path(name), f(vfstest.Read(m.t, disk, m.path(name)))); err != nil {
-		m.t.Fatal(err)
-	}
+	drill.Check(m.t, writeFile(m.path(name), f(vfstest.Read(m.t, disk, m.path(name)))))
 }
 
 func (m *spoiler) must(err error) {
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	drill.Check(m.t, err)
 }
 
 var mayhemKinds = []mayhem{
@@ -278,9 +274,7 @@ func TestMayhem(t *testing.T) {
 func stopCleanly(t *testing.T, dir string) {
 	t.Helper()
 	m, err := datadir.ReadManifest(disk, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	path := filepath.Join(dir, newestJournal(t, dir))
 	content := bytes.TrimRight(vfstest.Read(t, disk, path), "\x00")
 	last := journal.LSN(0)
@@ -289,9 +283,7 @@ func stopCleanly(t *testing.T, dir string) {
 		t.Fatal(path, end, len(content), err)
 	}
 	m.Clean, m.Journals[filepath.Base(path)] = true, datadir.FileState{Mark: seal.Mark, End: end}
-	if err := errors.Join(truncate(path, end), m.Write(disk, dir)); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, truncate(path, end), m.Write(disk, dir))
 }
 
 // newestJournal returns the name of the newest journal in a folder.
@@ -308,9 +300,7 @@ func newestJournal(t *testing.T, dir string) string {
 func filesBut(t *testing.T, dir, but string) map[string]uint32 {
 	t.Helper()
 	entries, err := disk.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	sums := make(map[string]uint32)
 	for _, e := range entries {
 		if e.Type().IsRegular() && e.Name() != but {

@@ -46,9 +46,7 @@ func newGenerations(t *testing.T) *generations {
 	g, dir := &generations{}, newDir(t)
 	begin := func(dir string) *opened {
 		o, err := openIn(t, dir, aoftest.Epoch, 3)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		o.dump() // leases the clock
 		return o
 	}
@@ -73,9 +71,7 @@ func newGenerations(t *testing.T) *generations {
 		}
 	}
 	path := filepath.Join(newDir(t), "backup")
-	if err := o.Backup(path); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.Backup(path))
 	g.backup = &lived{dir: path, state: o.dump(), t: t}
 	g.stopped = stop(o)
 
@@ -103,9 +99,7 @@ func (l *lived) spoilt(spoil func(dir string) error) string {
 	l.t.Helper()
 	to := newDir(l.t)
 	copyFolder(l.t, l.dir, to)
-	if err := spoil(to); err != nil {
-		l.t.Fatal(err)
-	}
+	drill.Check(l.t, spoil(to))
 	return to
 }
 

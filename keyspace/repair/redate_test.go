@@ -13,6 +13,7 @@ import (
 	"mayfly/keyspace/deaths"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/streamid"
+	"mayfly/test/drill"
 )
 
 // A clock was set forward by a day for some time. A repair with the corrected clock brings the folder's time
@@ -23,9 +24,7 @@ func TestRunAtACorrectedClock(t *testing.T) {
 	const day = 24 * time.Hour
 	dir := newDir(t)
 	o, err := openIn(t, dir, aoftest.Epoch, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	second := func(n int64) int64 { return o.clock.Now() + n*1000 }
 	o.policy("forever", expiry.Forever)
 	o.policy("minute", 60)
@@ -53,16 +52,12 @@ func TestRunAtACorrectedClock(t *testing.T) {
 	const now = aoftest.Epoch + 10_000
 	to := filepath.Join(newDir(t), "new")
 	report, err := RunAt(disk, dir, to, now, func(string, *Report) error { return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	if want := (Redated{Ahead: day.Milliseconds() - 10_000, Dead: 3, Later: 8}); report.Redated == nil || *report.Redated != want || !report.Clean() {
 		t.Errorf("redated: %+v, want %+v; clean: %t", report.Redated, want, report.Clean())
 	}
 	o, err = openIn(t, to, now, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	if o.Now() != now {
 		t.Errorf("the time of the new folder is %d ms ahead", o.Now()-now)
 	}
@@ -113,9 +108,7 @@ func TestRunAtACorrectedClockWithLogs(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
 	o, err := openIn(t, dir, aoftest.Epoch, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	o.policy("orders", 5)
 	o.log("orders", keyspace.LogSettings{Seconds: 100, MaxLen: 10, Bodies: true})
 	o.put("orders", "early", "{}", expiry.Inherit)
@@ -132,9 +125,7 @@ func TestRunAtACorrectedClockWithLogs(t *testing.T) {
 	const now = aoftest.Epoch + 20_000
 	to := filepath.Join(newDir(t), "new")
 	report, err := RunAt(disk, dir, to, now, func(string, *Report) error { return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	if want := (Redated{Ahead: 45_000, Dead: 1, Later: 1 + 2}); report.Redated == nil || report.Redated.Ahead != want.Ahead || report.Redated.Dead != want.Dead || !report.Clean() {
 		t.Errorf("redated: %+v; clean: %t", report.Redated, report.Clean())
 	}
@@ -142,9 +133,7 @@ func TestRunAtACorrectedClockWithLogs(t *testing.T) {
 	check := func(want ...string) {
 		t.Helper()
 		o, err := openIn(t, to, at, 2)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		defer o.stop()
 		if o.Now() != at {
 			t.Fatalf("the time of the folder is %d ms ahead", o.Now()-at)
@@ -184,9 +173,7 @@ func TestRunAtAClockThatIsRight(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
 	o, err := openIn(t, dir, aoftest.Epoch, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	o.put("0", "a", "{}", expiry.Inherit)
 	o.clock.Advance(time.Hour)
 	o.stop()
@@ -196,9 +183,7 @@ func TestRunAtAClockThatIsRight(t *testing.T) {
 		t.Fatalf("%+v, %v", report, err)
 	}
 	o, err = openIn(t, to, aoftest.Epoch, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	defer o.stop()
 	if it := o.dump()[place{"0", "a"}]; it != (record.Item{Kind: record.Document, Body: "{}", TS: aoftest.Epoch, Version: it.Version}) || o.Now() != aoftest.Epoch+time.Hour.Milliseconds() {
 		t.Errorf("%+v at %d", it, o.Now())

@@ -14,6 +14,7 @@ import (
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/replica"
+	"mayfly/test/drill"
 )
 
 // majority is a [replica.Replicator] that commits all batches.
@@ -32,16 +33,10 @@ func newLivedLeader(t *testing.T, seed uint64) *lived {
 	o := &opened{t: t, clock: clock.NewManual(aoftest.Epoch)}
 	var err error
 	o.Keyspace, err = keyspace.Open(keyspace.Options{FS: disk, Dir: newDir(t), Clock: o.clock, NoPurge: true, Partitions: 3, Replicator: &majority{index: 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	t.Cleanup(o.stop)
-	if err := o.Found(replica.Tail{Position: replica.Position{Index: 1, Term: 1}, State: []byte("members")}); err != nil {
-		t.Fatal(err)
-	}
-	if err := o.Lead(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, o.Found(replica.Tail{Position: replica.Position{Index: 1, Term: 1}, State: []byte("members")}))
+	drill.Check(t, o.Lead())
 	return livedOf(o, seed)
 }
 
@@ -66,9 +61,7 @@ func TestReadsFolderOfACluster(t *testing.T) {
 		got[place{container, id}] = it
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	want := make(map[place]record.Item)
 	for at, it := range l.state {
 		if !strings.Contains(at.container, "log of ") {

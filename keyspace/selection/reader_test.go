@@ -9,6 +9,7 @@ import (
 	"mayfly/keyspace/index"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
+	"mayfly/test/drill"
 )
 
 // fakeSource is a container of two partitions, which notes what is locked. Ids of the first begin with "a".
@@ -186,9 +187,7 @@ func everything(t *testing.T) (s index.Span) {
 
 func define(t *testing.T) index.Definition {
 	d, err := index.Define([]string{"/n"}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	return d
 }
 

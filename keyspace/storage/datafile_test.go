@@ -29,9 +29,7 @@ func storeFile(t *testing.T, items int) (disk *vfstest.Faulty, f *dataFile, cont
 		ops = append(ops, aoftest.Set("1:a", strings.Repeat("x", 1000)), aoftest.Del("1:b"))
 	}
 	mark, end, err := store.Fill(disk, path, ops)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	return disk, &dataFile{FS: disk, Path: path, Use: aof.Store, Mark: mark, Size: end}, vfstest.Read(t, disk, path)
 }
 
@@ -43,9 +41,7 @@ func check(t *testing.T, f *dataFile) (checked, copied error) {
 	}
 	defer f.Close()
 	dir := vfstest.Dir + "/copy"
-	if err := f.FS.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, f.FS.Mkdir(dir, 0o700))
 	defer f.FS.RemoveAll(dir)
 	checked, copied = f.verify(nil), f.copyTo(t.Context(), dir, nil)
 	if copied == nil {
@@ -91,9 +87,7 @@ func TestDamageIsFound(t *testing.T) {
 	if checked, _ := check(t, f); !IsDamage(checked) {
 		t.Errorf("another file: %v", checked)
 	}
-	if err := disk.Remove(f.Path); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, disk.Remove(f.Path))
 	if checked, _ := check(t, f); !IsDamage(checked) {
 		t.Errorf("no file: %v", checked)
 	}
@@ -136,13 +130,9 @@ func TestCopyRests(t *testing.T) {
 	t.Parallel()
 	disk, f, _ := storeFile(t, 1000)
 	for most, want := range map[int]int{3: 3, 100: int(f.Size / (store.StepBytes + 32<<10))} {
-		if err := f.Open(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, f.Open())
 		dir := fmt.Sprint(vfstest.Dir, "/", most)
-		if err := disk.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, disk.Mkdir(dir, 0o700))
 		var rested []int64 // at these sizes of the copy
 		err := f.copyTo(t.Context(), dir, store.NewPacer(1<<40, nil, func() bool {
 			fi, err := disk.Stat(filepath.Join(dir, filepath.Base(f.Path)))
@@ -164,9 +154,7 @@ func TestCopyRests(t *testing.T) {
 func TestCopyThatFails(t *testing.T) {
 	t.Parallel()
 	disk, f, _ := storeFile(t, 1)
-	if err := f.Open(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, f.Open())
 	defer f.Close()
 	disk.FailSyncs.Store(true)
 	if err := f.copyTo(t.Context(), "/", nil); !errors.Is(err, vfstest.ErrDisk) || IsDamage(err) {

@@ -3,6 +3,7 @@ package storage
 import (
 	"testing"
 
+	"mayfly/test/drill"
 	"mayfly/vfs/vfstest"
 
 	"github.com/rs/zerolog"
@@ -26,9 +27,7 @@ func TestOneReleaseForWritesAtOnce(t *testing.T) {
 	if err == nil {
 		err = g.Begin(idleJournal{})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	defer g.Close()
 	since := g.Releases()
 	for range 2 {

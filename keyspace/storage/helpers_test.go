@@ -10,6 +10,7 @@ import (
 	"mayfly/keyspace/lease"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
+	"mayfly/test/drill"
 	"mayfly/vfs"
 
 	"github.com/rs/zerolog"
@@ -38,24 +39,16 @@ func open(t *testing.T) *Engine {
 	e, err := Open(Options{
 		FS: vfs.OS, Dir: t.TempDir(), Partitions: 1, Log: zerolog.Nop(), Now: func() int64 { return 1 }, Tick: runtime.Gosched, Stop: make(chan struct{}),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	p := Partition{Lock: new(sync.Mutex), Shard: &memtable.Shard{SetSize: aof.SetSize}}
 	if _, err := e.Load([]Partition{p}, noContainers{}, noContainers{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Begin(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, e.Begin())
 	e.Journal.Append(noContainers{}.Clock())
-	if err := e.Journal.CommitAll(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, e.Journal.CommitAll())
 	t.Cleanup(func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
+		drill.Report(t, e.Close())
 	})
 	return e
 }

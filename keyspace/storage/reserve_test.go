@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"mayfly/keyspace/aof/aoftest"
+	"mayfly/test/drill"
 	"mayfly/vfs"
 	"mayfly/vfs/vfstest"
 )
@@ -22,9 +23,7 @@ func sized(size, free int64) (disk *vfstest.Faulty, setFree func(int64)) {
 func mustOpenReserve(t *testing.T, disk vfs.FS, size int64) *reserve {
 	t.Helper()
 	r, err := openReserve(disk, vfstest.Dir, size)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	t.Cleanup(func() { r.Close() })
 	return r
 }
@@ -47,9 +46,7 @@ func TestFillAndRelease(t *testing.T) {
 	disk, setFree := sized(1<<40, 1<<30)
 	r := mustOpenReserve(t, disk, 160_000)
 	r.expect(t, 0)
-	if err := r.fill(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, r.fill())
 	r.expect(t, 160_000)
 	if free := len(vfstest.Read(t, disk, r.path)); free != 160_000 {
 		t.Fatal(free)
@@ -71,9 +68,7 @@ func TestFillAndRelease(t *testing.T) {
 	setFree(170_000)
 	r = mustOpenReserve(t, disk, 160_000) // as another start finds it
 	r.expect(t, 10_000)
-	if err := r.fill(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, r.fill())
 	r.expect(t, 160_000)
 	release(0, 160_000)
 	r.expect(t, 0)
@@ -101,9 +96,7 @@ func TestSizeFollowsTheDisk(t *testing.T) {
 		t.Errorf("of a small disk it takes %d bytes", r.Size())
 	}
 	r := mustOpenReserve(t, disk, 1000)
-	if err := r.fill(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, r.fill())
 	r = mustOpenReserve(t, disk, 0)
 	if _, err := disk.Lstat(filepath.Join(vfstest.Dir, ReserveName)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("without a size the file stays: %v", err)
@@ -117,9 +110,7 @@ func TestForeignFileIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	other := aoftest.Plant(t, "other", []byte("precious"))
-	if err := os.Symlink(other, filepath.Join(dir, ReserveName)); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.Symlink(other, filepath.Join(dir, ReserveName)))
 	if _, err := openReserve(vfs.OS, dir, 1000); err == nil {
 		t.Error("a symbolic link is taken for the reserve")
 	}

@@ -12,6 +12,7 @@ import (
 
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/store"
+	"mayfly/test/drill"
 	"mayfly/vfs/vfstest"
 
 	"github.com/rs/zerolog"
@@ -131,9 +132,7 @@ func TestScrubsAreDue(t *testing.T) {
 	due(200 << 30 * spread / (24 * 3600))
 	x.bytes = 1 << 50
 	due(store.DefaultPace)
-	if err := s.Scrub(nil); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, s.Scrub(nil))
 	due(0)
 	*now += 24*hour - 1
 	due(0)

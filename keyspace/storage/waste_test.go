@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"mayfly/keyspace/record"
-	_ "mayfly/test/drill" // its flags
+	"mayfly/test/drill"
 )
 
 func TestAge(t *testing.T) {
@@ -93,9 +93,7 @@ func FuzzReadWaste(f *testing.F) {
 			return
 		}
 		it, _, err := record.Decode(record.WasteKey, string(m.append(nil, 1)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		if again, err := readWaste(it.Body); err != nil || !maps.Equal(again, m) {
 			t.Fatalf("%q is read as %v and comes back as %v, %v", body, m, again, err)
 		}

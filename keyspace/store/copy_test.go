@@ -9,6 +9,7 @@ import (
 
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/aof/aoftest"
+	"mayfly/test/drill"
 	"mayfly/vfs"
 	"mayfly/vfs/vfstest"
 )
@@ -17,9 +18,7 @@ func copied(t *testing.T, s *Store, gone func(key, rec []byte) bool) (vfs.FS, ui
 	t.Helper()
 	to := vfstest.New()
 	mark, end, err := Copy(to, path, CopyOptions{Scan: s.scan, Gone: gone})
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	return to, mark, end
 }
 
@@ -65,9 +64,7 @@ func TestCopyLeavesOutWhatIsGone(t *testing.T) {
 func TestCopyOfAnEmptyStore(t *testing.T) {
 	t.Parallel()
 	s, err := open(vfstest.New())
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	defer s.Close()
 	if to, _, end := copied(t, s, nil); end != 2*aof.SealSize || len(reopenedContents(t, to)) != 0 {
 		t.Errorf("the copy has %d bytes", end)
@@ -109,9 +106,7 @@ func TestWasteSince(t *testing.T) {
 	if got := WithOldestWaste(both[:1], 20); got != s {
 		t.Error("the first to be noted does not count")
 	}
-	if err := errors.Join(compact(other), s.Rewrite(0, nil, func(func(aof.Op)) error { return nil })); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, compact(other), s.Rewrite(0, nil, func(func(aof.Op)) error { return nil }))
 	if s.WasteSince() != 0 || other.WasteSince() != 0 {
 		t.Error("a new file has waste")
 	}

@@ -19,9 +19,7 @@ import (
 func wastefulStore(t *testing.T, disk vfs.FS) (*Store, map[string]string) {
 	t.Helper()
 	s, err := open(disk)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	live := make(map[string]string)
 	for round := range 5 {
 		var ops []aof.Op
@@ -35,9 +33,7 @@ func wastefulStore(t *testing.T, disk vfs.FS) (*Store, map[string]string) {
 				delete(live, key)
 			}
 		}
-		if err := errors.Join(s.Apply(ops), s.Sync(0)); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, s.Apply(ops), s.Sync(0))
 	}
 	return s, live
 }
@@ -62,13 +58,9 @@ func compact(s *Store) error {
 func reopenedContents(t *testing.T, disk vfs.FS) map[string]string {
 	t.Helper()
 	s, err := open(disk)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	found := contents(t, s)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, s.Close())
 	if left, err := disk.ReadDir(vfstest.Dir); err != nil || len(left) != 1 {
 		t.Errorf("%v is left behind, %v", left, err)
 	}
@@ -81,25 +73,19 @@ func TestCompactKeepsLiveItems(t *testing.T) {
 	s, live := wastefulStore(t, disk)
 	before := s.Size()
 	for range 2 { // the second finds nothing to do and does no harm
-		if err := compact(s); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, compact(s))
 		if want := s.Live() + aof.SealSize; s.Size() != want {
 			t.Fatalf("%d bytes of %d are left, want %d", s.Size(), before, want)
 		}
 	}
 	// The store works as before.
 	rec := string(record.Append(nil, "1:new", record.Item{Kind: record.Plain, Body: "new"}))
-	if err := errors.Join(s.Apply([]aof.Op{{Key: "1:new", Rec: rec}}), s.Sync(0)); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, s.Apply([]aof.Op{{Key: "1:new", Rec: rec}}), s.Sync(0))
 	live["1:new"] = rec
 	if !maps.Equal(contents(t, s), live) {
 		t.Fatal("compaction changed what lives")
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, s.Close())
 	if !maps.Equal(reopenedContents(t, disk), live) {
 		t.Fatal("the live items are not those that are read again")
 	}
@@ -114,15 +100,11 @@ func TestCompactAnEmptyStore(t *testing.T) {
 	for key := range live {
 		ops = append(ops, aoftest.Del(key))
 	}
-	if err := errors.Join(s.Apply(ops), s.Sync(0), compact(s)); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, s.Apply(ops), s.Sync(0), compact(s))
 	if s.Size() != aof.SealSize {
 		t.Errorf("%d bytes are left", s.Size())
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, s.Close())
 	if found := reopenedContents(t, disk); len(found) > 0 {
 		t.Errorf("there is %v", found)
 	}
@@ -151,13 +133,9 @@ func TestCompactSurvivesACrashAnywhere(t *testing.T) {
 		return nil
 	}
 	s, live = wastefulStore(t, disk)
-	if err := errors.Join(vfs.SyncDir(disk, "/"), vfs.SyncDir(disk, vfstest.Dir)); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, vfs.SyncDir(disk, "/"), vfs.SyncDir(disk, vfstest.Dir))
 	compacting = true
-	if err := compact(s); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, compact(s))
 	disk.Look(func(d vfstest.Disk) { cut(d, "nothing") })
 	if cuts != 3 {
 		t.Fatalf("%d cuts: the new file, or its name, is not forced to disk", cuts)

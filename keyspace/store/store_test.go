@@ -41,9 +41,7 @@ func open(disk vfs.FS) (*Store, error) {
 func mustOpen(t *testing.T, disk vfs.FS) *Store {
 	t.Helper()
 	s, err := open(disk)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	return s
 }
 
@@ -72,9 +70,7 @@ func (s *Store) load(visit func(key, rec string) error) error {
 // applied applies changes and confirms them.
 func applied(t *testing.T, s *Store, ops ...aof.Op) {
 	t.Helper()
-	if err := errors.Join(s.Apply(ops), s.Sync(0)); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, s.Apply(ops), s.Sync(0))
 }
 
 // bodies loads a store and returns the bodies of its items by key.
@@ -104,9 +100,7 @@ func checkBodies(t *testing.T, s *Store, want map[string]string) {
 // checkReopened closes a store, opens it again and checks its items.
 func checkReopened(t *testing.T, s *Store, want map[string]string) {
 	t.Helper()
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, s.Close())
 	s = mustOpen(t, s.fs)
 	defer s.Close()
 	checkBodies(t, s, want)
@@ -130,16 +124,10 @@ func smallStore(t *testing.T) (content []byte, sealed int64, want map[string]str
 	applied(t, s, aoftest.Del("1:b"), aoftest.Set("1:a", "alpha again"), aoftest.Set("1:d", ""))
 	applied(t, s, aoftest.Del("1:d"))
 	sealed = s.Size()
-	if err := s.Apply([]aof.Op{aoftest.Set("1:a", "not confirmed")}); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Apply([]aof.Op{aoftest.Del("2:c")}); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, s.Apply([]aof.Op{aoftest.Set("1:a", "not confirmed")}))
+	drill.Check(t, s.Apply([]aof.Op{aoftest.Del("2:c")}))
 	content = vfstest.Read(t, disk, path) // closing would confirm the rest
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, s.Close())
 	return content, sealed, map[string]string{"1:a": "alpha again", "2:c": "\r\n$3\r\nset\r\n\x00\x00"}
 }
 
@@ -160,9 +148,7 @@ func TestStoreConfirmsOnClose(t *testing.T) {
 	t.Parallel()
 	disk := vfstest.New()
 	s := mustOpen(t, disk)
-	if err := errors.Join(s.Apply([]aof.Op{aoftest.Set("1:a", "1")}), s.Close()); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, s.Apply([]aof.Op{aoftest.Set("1:a", "1")}), s.Close())
 	s = mustOpen(t, disk)
 	defer s.Close()
 	checkBodies(t, s, map[string]string{"1:a": "1"})
@@ -216,13 +202,9 @@ func TestBuntdbReadsAStore(t *testing.T) {
 	content, _, want := smallStore(t)
 	disk := planted(t, content)
 	s := mustOpen(t, disk) // cuts off the unconfirmed end
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, s.Close())
 	db, err := buntdb.Open(aoftest.Plant(t, "a.db", vfstest.Read(t, disk, path)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	defer db.Close()
 	got := make(map[string]string)
 	err = db.View(func(tx *buntdb.Tx) error {
@@ -243,9 +225,7 @@ func TestBuntdbReadsAStore(t *testing.T) {
 func TestStoreTakesNoMemory(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.db")
 	mark, err := Create(vfstest.Fast(), file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	s, err := Open(vfstest.Fast(), file, Options{Log: quiet})
 	if err != nil || s.Mark() != mark {
 		t.Fatal(err)
@@ -259,9 +239,7 @@ func TestStoreTakesNoMemory(t *testing.T) {
 	if held := aoftest.LiveHeap() - before; held > items*size/20 {
 		t.Errorf("%d bytes are held for %d items of %d", held, items, size)
 	}
-	if err := compact(s); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, compact(s))
 	if held := aoftest.LiveHeap() - before; held > items*size/20 {
 		t.Errorf("after a compaction %d bytes are held", held)
 	}
@@ -272,9 +250,7 @@ func TestStoreRefusesLongKeys(t *testing.T) {
 	s := mustOpen(t, vfstest.New())
 	defer s.Close()
 	longest := string(record.AppendLogKey(nil, 1<<32-1, "0000018bcfe5680000000003:"+strings.Repeat("k", 64<<10)))
-	if err := s.Apply([]aof.Op{aoftest.Set(longest, "")}); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, s.Apply([]aof.Op{aoftest.Set(longest, "")}))
 	if err := s.Apply([]aof.Op{aoftest.Set(longest+"k", "")}); err == nil {
 		t.Error("a key that is too long is taken")
 	}
@@ -291,9 +267,7 @@ func TestStoreCutAnywhere(t *testing.T) {
 			aoftest.CheckKept(t, disk, path, content[sealed:size])
 		}
 		applied(t, s, aoftest.Set("1:new", "after the cut"))
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, s.Close())
 		s = mustOpen(t, disk)
 		want := maps.Clone(want)
 		want["1:new"] = "after the cut"
@@ -362,9 +336,7 @@ func TestStoreWithUnconfirmedHolesIsCut(t *testing.T) {
 	applied(t, s, aoftest.Set("1:a", "kept"))
 	sealed := int(s.Size())
 	for n := range 20 {
-		if err := s.Apply([]aof.Op{aoftest.Set(fmt.Sprint("1:", n), strings.Repeat("x", 300))}); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, s.Apply([]aof.Op{aoftest.Set(fmt.Sprint("1:", n), strings.Repeat("x", 300))}))
 	}
 	content := vfstest.Read(t, disk, path)
 	applied(t, s)
@@ -398,9 +370,7 @@ func TestStoreWhoseLastSealLacksItsLastSector(t *testing.T) {
 		disk := vfstest.New()
 		s := mustOpen(t, disk)
 		applied(t, s, aoftest.Set("1:a", strings.Repeat("x", pad)))
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, s.Close())
 		content := vfstest.Read(t, disk, path)
 		over := len(content) % aof.SectorSize
 		if over == 0 || over > 3 {
@@ -426,9 +396,7 @@ func TestStoreIsNotFooledByForgedSeals(t *testing.T) {
 	applied(t, s, aoftest.Set("1:a", "kept"))
 	sealed := s.Size()
 	forged := aof.Seal{Mark: s.mark + 1, From: sealed, At: sealed + 100, OnDisk: sealed + 100}
-	if err := s.Apply([]aof.Op{aoftest.Set("1:b", string(forged.Append(nil))+strings.Repeat("x", 100))}); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, s.Apply([]aof.Op{aoftest.Set("1:b", string(forged.Append(nil))+strings.Repeat("x", 100))}))
 	content := vfstest.Read(t, disk, path)
 	s.Close()
 	for _, end := range []string{"", strings.Repeat("\x00", 20)} { // cut short, or zeros in its place
@@ -533,9 +501,7 @@ func TestStoreDetectsThatItsFileWasReplaced(t *testing.T) {
 	applied(t, s, aoftest.Set("1:a", "1"))
 	copied := path + ".copy"
 	vfstest.Write(t, disk, copied, vfstest.Read(t, disk, path))
-	if err := disk.Rename(copied, path); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, disk.Rename(copied, path))
 	if err := errors.Join(s.Apply([]aof.Op{aoftest.Set("1:a", "2")}), s.Sync(0)); err == nil {
 		t.Error("an fsync of a file that is not there any more counts")
 	}
@@ -547,17 +513,13 @@ func TestInterruptedCompactionIsUndone(t *testing.T) {
 	disk := vfstest.New()
 	s := mustOpen(t, disk)
 	applied(t, s, aoftest.Set("1:a", "old"))
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, s.Close())
 	old := vfstest.Read(t, disk, path)
 	for _, left := range []int{0, 20, len(old)} { // bytes of the new file that were written
 		vfstest.Write(t, disk, path+TempSuffix, old[:left])
 		s := mustOpen(t, disk)
 		checkBodies(t, s, map[string]string{"1:a": "old"})
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, s.Close())
 		if _, err := disk.Stat(path + TempSuffix); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("the new file is still there (%v)", err)
 		}
@@ -579,21 +541,15 @@ func TestLargeStoreCutAnywhere(t *testing.T) {
 	for n := range 400 {
 		key, body := fmt.Sprint("1:", r.IntN(100)), strings.Repeat("x", r.IntN(400))
 		bodies[key] = body
-		if err := s.Apply([]aof.Op{aoftest.Set(key, body)}); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, s.Apply([]aof.Op{aoftest.Set(key, body)}))
 		if n%60 == 0 {
-			if err := s.Sync(0); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, s.Sync(0))
 			seals = append(seals, int(s.Size()))
 			confirmed = append(confirmed, maps.Clone(bodies))
 		}
 	}
 	content := vfstest.Read(t, disk, path)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, s.Close())
 	aoftest.EachCut(t, len(content), func(left int) {
 		vfstest.Write(t, disk, path, content[:left])
 		var want map[string]string
@@ -611,9 +567,7 @@ func TestLargeStoreCutAnywhere(t *testing.T) {
 			return
 		}
 		checkBodies(t, s, want)
-		if err := s.file.Close(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, s.file.Close())
 		if end < int64(left) {
 			aoftest.CheckKept(t, disk, path, content[end:left])
 		}

@@ -15,6 +15,7 @@ import (
 
 	"mayfly/keyspace"
 	"mayfly/keyspace/eviction"
+	"mayfly/test/drill"
 
 	"github.com/rs/zerolog"
 )
@@ -33,9 +34,7 @@ func load(t *testing.T, args ...string) *Config {
 func configFile(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "mayfly.conf")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -51,9 +50,7 @@ func configured(t *testing.T, c *Config, option string) string {
 
 func TestDefaults(t *testing.T) {
 	dir, err := filepath.Abs("data")
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	want := Settings{
 		Network: Network{
 			Port: 6379, Bind: []string{"127.0.0.1", "-::1"}, TCPBacklog: 511, TCPKeepAlive: 300 * time.Second, MaxClients: 10000, IOThreads: -1,
@@ -121,9 +118,7 @@ func TestEveryOptionEverywhere(t *testing.T) {
 				t.Errorf("command line: %q", got)
 			}
 			file := configFile(t, "# nothing")
-			if err := load(t, append([]string{file}, args...)...).ConfigRewrite(); err != nil {
-				t.Error(err)
-			}
+			drill.Report(t, load(t, append([]string{file}, args...)...).ConfigRewrite())
 			if got := configured(t, load(t, file), o.Name); got != value {
 				t.Errorf("rewritten config file: %q", got)
 			}
@@ -345,9 +340,7 @@ func TestConfigSet(t *testing.T) {
 	}
 
 	old := c.Settings()
-	if err := c.ConfigSet([][2]string{{"TIMEOUT", "7"}, {"appendfsync", "ALWAYS"}, {"max-value-size", "1Kb"}, {"appendonly", "yes"}}); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, c.ConfigSet([][2]string{{"TIMEOUT", "7"}, {"appendfsync", "ALWAYS"}, {"max-value-size", "1Kb"}, {"appendonly", "yes"}}))
 	if s := c.Settings(); s.Timeout != 7*time.Second || s.AppendFsync != keyspace.Always || c.MaxValueSize() != 1024 {
 		t.Errorf("after CONFIG SET: %+v", *s)
 	}
@@ -379,9 +372,7 @@ func TestConfigSetAppliesAllOrNothing(t *testing.T) {
 	}
 	// The second does not change timeout, so that nothing is to be applied for it.
 	for _, timeout := range []string{"7", "7"} {
-		if err := c.ConfigSet([][2]string{{"timeout", timeout}, {"maxclients", "12"}}); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, c.ConfigSet([][2]string{{"timeout", timeout}, {"maxclients", "12"}}))
 	}
 	if want := []string{"timeout 7s", "maxclients 13", "timeout 0s", "timeout 7s", "maxclients 12"}; !slices.Equal(applied, want) {
 		t.Errorf("applied %q, want %q", applied, want)
@@ -394,9 +385,7 @@ func TestPassword(t *testing.T) {
 	if needsLogin() {
 		t.Error("a password is set by default")
 	}
-	if err := c.ConfigSet([][2]string{{"requirepass", "secret"}}); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, c.ConfigSet([][2]string{{"requirepass", "secret"}}))
 	for password, right := range map[string]bool{"secret": true, "Secret": false, "": false, "secret ": false, "secre": false} {
 		if got := c.Users().Authenticate("default", password) != nil; got != right {
 			t.Errorf("whether %q is right: got %t", password, got)
@@ -415,9 +404,7 @@ func TestConfigConcurrently(t *testing.T) {
 		wg.Go(func() {
 			for n := range 200 {
 				v := fmt.Sprint(1 + (i+n)%9)
-				if err := c.ConfigSet([][2]string{{"timeout", v}, {"maxclients", v}}); err != nil {
-					t.Error(err)
-				}
+				drill.Report(t, c.ConfigSet([][2]string{{"timeout", v}, {"maxclients", v}}))
 			}
 		})
 		wg.Go(func() {
@@ -436,9 +423,7 @@ func TestConfigConcurrently(t *testing.T) {
 
 func TestHelpListsEveryOption(t *testing.T) {
 	var out strings.Builder
-	if err := PrintHelp(&out); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, PrintHelp(&out))
 	for line := range strings.Lines(out.String()) {
 		if len(line)-1 > helpWidth {
 			t.Errorf("--help has a line of %d characters: %s", len(line)-1, line)
@@ -469,9 +454,7 @@ func TestClientMemoryLimitAsAShare(t *testing.T) {
 		{"maxmemory", "1gb", 1024},
 		{"maxmemory-clients", "0%", 0},
 	} {
-		if err := c.ConfigSet([][2]string{{tt.option, tt.value}}); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, c.ConfigSet([][2]string{{tt.option, tt.value}}))
 		if got := c.Settings().ClientMemoryLimit(); got != tt.want {
 			t.Errorf("%s %s: the limit is %d, want %d", tt.option, tt.value, got, tt.want)
 		}

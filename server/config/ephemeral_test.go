@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"mayfly/test/drill"
 )
 
 // TestEphemeralOptionsAgree: a clock that clients move never meets a folder of real data, and a node keeps
@@ -61,12 +63,8 @@ func TestKeepIn(t *testing.T) {
 	if got := c.ConfigGet([]string{"dir"}); len(got) != 1 || got[0][1] != "/tmp/private" {
 		t.Errorf("CONFIG GET dir: %q", got)
 	}
-	if err := c.ConfigSet([][2]string{{"maxmemory", "1gb"}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.ConfigRewrite(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, c.ConfigSet([][2]string{{"maxmemory", "1gb"}}))
+	drill.Check(t, c.ConfigRewrite())
 	text, err := os.ReadFile(file)
 	if err != nil || !strings.HasPrefix(string(text), "dir /srv/mayfly\nephemeral yes\n") || strings.Contains(string(text), "private") || !strings.Contains(string(text), "maxmemory") {
 		t.Errorf("CONFIG REWRITE writes %q, %v", text, err)

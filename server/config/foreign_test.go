@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"mayfly/test/drill"
+
 	"github.com/rs/zerolog"
 )
 
@@ -102,9 +104,7 @@ func TestRedisConf(t *testing.T) {
 			t.Logf("not compared: %v", err)
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		checkRefused(t, []string{path}, path, "daemonize", `"yes"`, "foreground", `only "no"`)
 		copied := configFile(t, string(text))
 		args := []string{copied, "--supervised", "systemd", "--daemonize", "no"}
@@ -128,12 +128,8 @@ func TestRedisConf(t *testing.T) {
 		}
 
 		// CONFIG REWRITE leaves all of it alone but what has changed.
-		if err := c.ConfigSet([][2]string{{"timeout", "7"}, {"requirepass", "secret"}}); err != nil {
-			t.Fatal(err)
-		}
-		if err := c.ConfigRewrite(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, c.ConfigSet([][2]string{{"timeout", "7"}, {"requirepass", "secret"}}))
+		drill.Check(t, c.ConfigRewrite())
 		want := strings.Replace(string(text), "\ntimeout 0\n", "\ntimeout 7\n", 1) + rewriteSignature + "\nrequirepass secret\nsupervised systemd\n"
 		if got, err := os.ReadFile(copied); err != nil || string(got) != want {
 			t.Errorf("%s: rewritten, %v:\n%s", path, err, difference(string(got), want))
@@ -203,9 +199,7 @@ func TestInclude(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	inner := write("inner.conf", "maxclients 7\ntimeout 7\n")
@@ -218,16 +212,10 @@ func TestInclude(t *testing.T) {
 	}
 
 	// What an included file sets can only be changed after it.
-	if err := c.ConfigSet([][2]string{{"maxclients", "5"}, {"slowlog-max-len", "9"}}); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, c.ConfigSet([][2]string{{"maxclients", "5"}, {"slowlog-max-len", "9"}}))
 	for _, length := range []string{"9", "10"} {
-		if err := c.ConfigSet([][2]string{{"slowlog-max-len", length}}); err != nil {
-			t.Fatal(err)
-		}
-		if err := c.ConfigRewrite(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, c.ConfigSet([][2]string{{"slowlog-max-len", length}}))
+		drill.Check(t, c.ConfigRewrite())
 		want := "Include " + inner + "\ntimeout 8\ninclude " + dir + "/part-*.conf\ninclude " + dir + "/none-*.conf\n" +
 			rewriteSignature + "\nmaxclients 5\nslowlog-max-len " + length + "\n"
 		if got, err := os.ReadFile(outer); err != nil || string(got) != want {

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"mayfly/test/drill"
 )
 
 // rewrite changes options of a server with this config file, rewrites the file and returns its text.
@@ -12,12 +14,8 @@ func rewrite(t *testing.T, text string, pairs ...[2]string) string {
 	t.Helper()
 	path := configFile(t, text)
 	c := load(t, path)
-	if err := c.ConfigSet(pairs); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.ConfigRewrite(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, c.ConfigSet(pairs))
+	drill.Check(t, c.ConfigRewrite())
 	again := load(t, path)
 	for _, pair := range pairs {
 		if got, want := configured(t, again, pair[0]), configured(t, c, pair[0]); got != want {
@@ -25,12 +23,8 @@ func rewrite(t *testing.T, text string, pairs ...[2]string) string {
 		}
 	}
 	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.ConfigRewrite(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
+	drill.Check(t, c.ConfigRewrite())
 	if twice, err := os.ReadFile(path); err != nil || string(twice) != string(got) {
 		t.Errorf("rewritten twice:\n%s\nonce:\n%s", twice, got)
 	}
@@ -76,18 +70,12 @@ func TestConfigRewriteWithoutFile(t *testing.T) {
 func TestConfigRewriteFails(t *testing.T) {
 	path := configFile(t, "timeout 1\n")
 	c := load(t, path)
-	if err := c.ConfigSet([][2]string{{"timeout", "2"}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte("nonsense 1\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, c.ConfigSet([][2]string{{"timeout", "2"}}))
+	drill.Check(t, os.WriteFile(path, []byte("nonsense 1\n"), 0o600))
 	if err := c.ConfigRewrite(); err == nil || !strings.HasPrefix(err.Error(), "ERR Rewriting config file: ") {
 		t.Errorf("a file that cannot be read back was rewritten: %v", err)
 	}
-	if err := os.RemoveAll(filepath.Dir(path)); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.RemoveAll(filepath.Dir(path)))
 	if err := c.ConfigRewrite(); err == nil || err.Error() != "ERR Rewriting config file: no such file or directory" {
 		t.Errorf("a file was written into a folder that is gone: %v", err)
 	}
@@ -96,20 +84,12 @@ func TestConfigRewriteFails(t *testing.T) {
 // A rewrite keeps the permissions of the file and the link that names it.
 func TestConfigRewriteKeepsTheFileItself(t *testing.T) {
 	path := configFile(t, "timeout 1\n")
-	if err := os.Chmod(path, 0o640); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.Chmod(path, 0o640))
 	link := filepath.Join(t.TempDir(), "link.conf")
-	if err := os.Symlink(path, link); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.Symlink(path, link))
 	c := load(t, link)
-	if err := c.ConfigSet([][2]string{{"timeout", "2"}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.ConfigRewrite(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, c.ConfigSet([][2]string{{"timeout", "2"}}))
+	drill.Check(t, c.ConfigRewrite())
 	if info, err := os.Lstat(path); err != nil || info.Mode() != 0o640 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	_ "mayfly/commands" // the commands that rules name
 	"mayfly/commands/engine"
+	"mayfly/test/drill"
 
 	"github.com/rs/zerolog"
 )
@@ -54,9 +55,7 @@ func TestFileOfUsers(t *testing.T) {
 	path := filepath.Join(dir, "users.acl")
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o640); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, os.WriteFile(path, []byte(text), 0o640))
 	}
 	write(aliceLine + "\n\n")
 	c := load(t, "--dir", dir, "--aclfile", "users.acl", "--requirepass", "secret")
@@ -86,9 +85,7 @@ func TestFileOfUsers(t *testing.T) {
 	if wrong := "ERR " + path + ":2: Unknown command or category name in ACL. WARNING: ACL errors detected, no change to the previously active ACL rules was performed"; err == nil || err.Error() != wrong || !slices.Equal(lines(c), want) {
 		t.Errorf("got %v\nwant %s", err, wrong)
 	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.Remove(path))
 	if err := c.LoadUsers(); err == nil || err.Error() != "ERR Error loading ACLs, opening file '"+path+"': no such file or directory" {
 		t.Error(err)
 	}
@@ -115,9 +112,7 @@ func TestRewriteUsers(t *testing.T) {
 	c := load(t, path)
 	rewrite := func(want string) {
 		t.Helper()
-		if err := c.ConfigRewrite(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, c.ConfigRewrite())
 		got, err := os.ReadFile(path)
 		if err != nil || string(got) != want {
 			t.Errorf("%v: got\n%s\nwant\n%s", err, got, want)
@@ -134,9 +129,7 @@ func TestRewriteUsers(t *testing.T) {
 	if _, err := c.Users().Delete([]string{"bob", "alice"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.ConfigSet([][2]string{{"requirepass", "x"}}); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, c.ConfigSet([][2]string{{"requirepass", "x"}}))
 	rewrite("# mine\nmaxclients 5\n" + rewriteSignature + "\nrequirepass x\n")
 	if _, _, err := c.Users().Set("default", []string{"-@admin"}); err != nil {
 		t.Fatal(err)

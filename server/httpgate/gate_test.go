@@ -49,9 +49,7 @@ func TestEndWithoutPlace(t *testing.T) {
 	}
 	go accept()
 	first.(*conn).rest()
-	if err := <-waits; err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, <-waits)
 	if few.open != 1 || few.idle.Len() != 1 || first.Close() == nil {
 		t.Errorf("%d connections are open, %d wait", few.open, few.idle.Len())
 	}

@@ -46,9 +46,7 @@ var notMetrics = []string{
 func TestMetricsAreThoseOfInfo(t *testing.T) {
 	t.Parallel()
 	ks, err := keyspace.Open(keyspace.Options{Dir: t.TempDir(), Partitions: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	defer ks.Close()
 	e := engine.NewEngine(ks, host{}, zerolog.Nop())
 	seen := map[string]bool{}

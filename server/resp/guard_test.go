@@ -226,9 +226,7 @@ func TestGuardCutAnywhere(t *testing.T) {
 			must(t, err)
 			for {
 				command, err := g.next(wide)
-				if err != nil {
-					t.Fatal(err)
-				}
+				drill.Check(t, err)
 				if command == nil {
 					break
 				}
@@ -323,9 +321,7 @@ func TestGuardChargesTheClient(t *testing.T) {
 		return nil
 	}
 	first, second := open(), open()
-	if err := send(&first, 2<<20); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, send(&first, 2<<20))
 	if held := first.memory.Size(); held < 2<<20 || held > 3<<20+64 {
 		t.Errorf("a half-read command is charged with %d", held)
 	}
@@ -349,9 +345,7 @@ func TestGuardChargesTheClient(t *testing.T) {
 	for range 20 {
 		g := open()
 		g.ahead = LargeBuffer
-		if err := send(&g, 100<<10); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, send(&g, 100<<10))
 		if _, err := g.Room(); err == ErrClientMemory {
 			refused++
 		} else if held := g.memory.Size(); held < 100<<10 {

@@ -12,6 +12,7 @@ import (
 
 	"mayfly/commands/engine"
 	"mayfly/redisfmt"
+	"mayfly/test/drill"
 )
 
 func TestRender(t *testing.T) {
@@ -113,15 +114,11 @@ func readReply(t testing.TB, s string) (value any, rest string) {
 		return fmt.Errorf("%s", line[1:]), rest
 	case ':':
 		n, err := strconv.ParseInt(line[1:], 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		return n, rest
 	case ',':
 		d, err := strconv.ParseFloat(line[1:], 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		return d, rest
 	case '#':
 		return line == "#t", rest

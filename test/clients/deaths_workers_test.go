@@ -135,9 +135,7 @@ func killWorkers(t *testing.T, build func(t *testing.T, port string) func() *exe
 	p := harness.Start(t, dir)
 	command := build(t, p.Port)
 	c := p.Client()
-	if err := c.Do(t.Context(), "CONTAINER.CREATE", "carts", "TTL", 1, "LOG", 3600, "DELETES", "yes").Err(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, c.Do(t.Context(), "CONTAINER.CREATE", "carts", "TTL", 1, "LOG", 3600, "DELETES", "yes").Err())
 	l := &ledger{t: t, etags: map[string]string{}, mails: map[string]int{}, done: map[string]bool{}}
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -147,9 +145,7 @@ func killWorkers(t *testing.T, build func(t *testing.T, port string) func() *exe
 	})
 	many := drill.Pick(50, 50, 200)
 	l.put(c, 2*many)
-	if err := c.Do(t.Context(), "DOC.PUT", "carts", "emptied", fmt.Sprintf(`{"mail":%q}`, emptied), "TTL", -1).Err(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, c.Do(t.Context(), "DOC.PUT", "carts", "emptied", fmt.Sprintf(`{"mail":%q}`, emptied), "TTL", -1).Err())
 	if n, err := c.Do(t.Context(), "DOC.DEL", "carts", "emptied").Int(); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
@@ -197,9 +193,7 @@ func (l *ledger) put(c *redis.Client, n int) {
 	for range n {
 		address := fmt.Sprintf("customer-%d@example.org", len(l.accepted))
 		cart, text := fmt.Sprint("cart-", len(l.accepted)), fmt.Sprintf(`{"mail":%q}`, address)
-		if err := c.Do(l.t.Context(), "DOC.PUT", "carts", cart, text).Err(); err != nil {
-			l.t.Fatal(err)
-		}
+		drill.Check(l.t, c.Do(l.t.Context(), "DOC.PUT", "carts", cart, text).Err())
 		l.accepted = append(l.accepted, address)
 	}
 }
@@ -208,14 +202,10 @@ func (l *ledger) put(c *redis.Client, n int) {
 func (l *ledger) run(cmd *exec.Cmd) (kill func()) {
 	l.t.Helper()
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	drill.Check(l.t, err)
 	var log harness.LogBuffer
 	cmd.Stderr = &log
-	if err := cmd.Start(); err != nil {
-		l.t.Fatal(err)
-	}
+	drill.Check(l.t, cmd.Start())
 	read := make(chan struct{})
 	go func() {
 		defer close(read)

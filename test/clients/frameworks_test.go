@@ -139,9 +139,7 @@ func TestFrameworks(t *testing.T) {
 func nodeProgram(t *testing.T, f framework) *exec.Cmd {
 	t.Helper()
 	source, err := filepath.Abs(filepath.Join(frameworksDir, "node"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	sum := sha256.Sum256([]byte(readText(t, filepath.Join(source, "package-lock.json"))))
 	node, dir := harness.Npm(t, "frameworks-"+hex.EncodeToString(sum[:6]), func(dir string) []string {
 		for _, name := range []string{"package.json", "package-lock.json"} {
@@ -154,18 +152,14 @@ func nodeProgram(t *testing.T, f framework) *exec.Cmd {
 	for _, name := range []string{"common.mjs", f.program} {
 		copyInto(t, filepath.Join(source, name), here)
 	}
-	if err := os.Symlink(filepath.Join(dir, "node_modules"), filepath.Join(here, "node_modules")); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.Symlink(filepath.Join(dir, "node_modules"), filepath.Join(here, "node_modules")))
 	return exec.CommandContext(t.Context(), node, filepath.Join(here, f.program))
 }
 
 // copyInto copies a file into a folder.
 func copyInto(t *testing.T, file, dir string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), []byte(readText(t, file)), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.WriteFile(filepath.Join(dir, filepath.Base(file)), []byte(readText(t, file)), 0o644))
 }
 
 // errNoModules says that the libraries for Go are not on this machine and cannot be fetched.
@@ -197,9 +191,7 @@ func goProgram(t *testing.T, f framework) *exec.Cmd {
 	if errors.Is(err, errNoModules) {
 		harness.Absent(t, "%s/go: %v", frameworksDir, err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	return exec.CommandContext(t.Context(), program, "-test.run=^"+f.program+"$")
 }
 
@@ -246,9 +238,7 @@ func debianVersion(name string) (string, error) {
 func TestFrameworkVersions(t *testing.T) {
 	t.Parallel()
 	var node struct{ Dependencies map[string]string }
-	if err := json.Unmarshal([]byte(readText(t, filepath.Join(frameworksDir, "node/package.json"))), &node); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, json.Unmarshal([]byte(readText(t, filepath.Join(frameworksDir, "node/package.json"))), &node))
 	module := readText(t, filepath.Join(frameworksDir, "go/go.mod"))
 	for _, f := range frameworks {
 		pinned := ""
@@ -329,8 +319,6 @@ func unfitTable() string {
 func readText(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	return string(text)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"mayfly/test/drill"
 	"mayfly/test/harness"
 
 	"github.com/redis/go-redis/v9"
@@ -41,17 +42,13 @@ func TestNumbersForClients(t *testing.T) {
 
 	t.Run("go-redis", func(t *testing.T) {
 		options, err := redis.ParseURL("redis://127.0.0.1:" + p.Port + "/17")
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		options.ReadTimeout = harness.Patience
 		c := redis.NewClient(options)
 		defer c.Close()
 		ctx := t.Context()
 		for i := range 3 {
-			if err := c.Set(ctx, "go", i, 0).Err(); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, c.Set(ctx, "go", i, 0).Err())
 			p.CLI("CLIENT", "KILL", "TYPE", "normal")
 		}
 		if got := p.CLI("DBSIZE"); got != "0" {

@@ -100,17 +100,13 @@ func (o *orders) writeTo(w io.Writer) error {
 
 func (o *orders) setTTL(def string) {
 	o.t.Helper()
-	if err := o.client.Do(o.t.Context(), "CONTAINER.SET", "orders", "TTL", def).Err(); err != nil {
-		o.t.Fatal(err)
-	}
+	drill.Check(o.t, o.client.Do(o.t.Context(), "CONTAINER.SET", "orders", "TTL", def).Err())
 }
 
 func (o *orders) count() int {
 	o.t.Helper()
 	n, err := o.client.Do(o.t.Context(), "DOC.COUNT", "orders").Int()
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	drill.Check(o.t, err)
 	return n
 }
 
@@ -160,9 +156,7 @@ func (o *orders) checkList(lives [thirds]bool) {
 	listed := make(map[string]bool)
 	for cursor := any("0"); ; {
 		page, err := o.client.Do(o.t.Context(), "DOC.SCAN", "orders", cursor, "COUNT", 5000).Slice()
-		if err != nil {
-			o.t.Fatal(err)
-		}
+		drill.Check(o.t, err)
 		for _, id := range page[1].([]any) {
 			if listed[id.(string)] {
 				o.t.Fatalf("order %s is listed twice", id)

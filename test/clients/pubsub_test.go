@@ -1,12 +1,12 @@
 package clients
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"mayfly/test/drill"
 	"mayfly/test/harness"
 
 	"github.com/redis/go-redis/v9"
@@ -32,9 +32,7 @@ func TestGoRedisPubSub(t *testing.T) {
 			}
 			expect("subscribe: news")
 			expect("subscribe: sport")
-			if err := sub.PSubscribe(ctx, "__keyspace@0__:item:*", "n*"); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, sub.PSubscribe(ctx, "__keyspace@0__:item:*", "n*"))
 			expect("psubscribe: __keyspace@0__:item:*")
 			expect("psubscribe: n*")
 			if n, err := c.Publish(ctx, "news", "hello").Result(); n != 2 || err != nil {
@@ -42,13 +40,9 @@ func TestGoRedisPubSub(t *testing.T) {
 			}
 			expect("Message<news: hello>")
 			expect("Message<news: hello>") // by the pattern
-			if err := sub.Ping(ctx, "are you there"); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, sub.Ping(ctx, "are you there"))
 			expect("Pong<are you there>")
-			if err := sub.Unsubscribe(ctx, "sport"); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, sub.Unsubscribe(ctx, "sport"))
 			expect("unsubscribe: sport")
 
 			// What happens to an item, its death last.
@@ -84,9 +78,7 @@ func TestGoRedisPubSub(t *testing.T) {
 				n, err1 := c.PubSubNumPat(ctx).Result()
 				channels, err2 := c.PubSubChannels(ctx, "*").Result()
 				shards, err3 := c.PubSubShardChannels(ctx, "*").Result()
-				if err := errors.Join(err1, err2, err3); err != nil {
-					t.Fatal(err)
-				}
+				drill.Check(t, err1, err2, err3)
 				return n == 0 && len(channels) == 0 && len(shards) == 0
 			})
 		})

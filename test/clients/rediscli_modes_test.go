@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"mayfly/test/drill"
 	"mayfly/test/harness"
 )
 
@@ -21,12 +22,8 @@ func linesOf(p *harness.Process, args ...string) *bufio.Scanner {
 	ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
 	cli := exec.CommandContext(ctx, harness.Need(p.T, "redis-cli"), append([]string{"-p", p.Port}, args...)...)
 	out, err := cli.StdoutPipe()
-	if err != nil {
-		p.T.Fatal(err)
-	}
-	if err := cli.Start(); err != nil {
-		p.T.Fatal(err)
-	}
+	drill.Check(p.T, err)
+	drill.Check(p.T, cli.Start())
 	p.T.Cleanup(func() {
 		cancel()
 		_ = cli.Wait() // it has been killed
@@ -107,12 +104,8 @@ func TestRedisCLIWatches(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), harness.Need(t, "stdbuf"),
 				append([]string{"-oL", harness.Need(t, "redis-cli"), "-p", p.Port}, strings.Fields(tt.args)...)...)
 			out, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, err)
+			drill.Check(t, cmd.Start())
 			lines := make(chan string)
 			go func() {
 				defer close(lines)
@@ -160,9 +153,7 @@ func TestRedisCLIHelp(t *testing.T) {
 	cmd := exec.Command(harness.Need(t, "script"), "-qec", harness.Need(t, "redis-cli")+" -p "+p.Port, "/dev/null")
 	cmd.Env = append(cmd.Environ(), "TERM=dumb", "HOME="+t.TempDir()) // no line editing, no history
 	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	timer := time.AfterFunc(harness.Patience, func() { _ = cmd.Process.Kill() })
 	defer timer.Stop()
 	if _, err := stdin.Write([]byte("HELP DOC.SETTTL\nhelp CONTAINER.DROP\nexit\n")); err != nil {

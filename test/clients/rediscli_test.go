@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"mayfly/test/drill"
 	"mayfly/test/harness"
 )
 
@@ -94,23 +95,15 @@ func TestInline(t *testing.T) {
 		{"PING\r\nQUIT\r\nPING\r\n", "+PONG\r\n+OK\r\n"},
 	} {
 		nc, err := net.Dial("tcp", "127.0.0.1:"+p.Port)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := nc.SetDeadline(time.Now().Add(harness.Patience)); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
+		drill.Check(t, nc.SetDeadline(time.Now().Add(harness.Patience)))
 		if _, err := io.WriteString(nc, tt.say); err != nil {
 			t.Fatal(err)
 		}
-		if err := nc.(*net.TCPConn).CloseWrite(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, nc.(*net.TCPConn).CloseWrite())
 		if got, err := io.ReadAll(nc); err != nil || string(got) != tt.want {
 			t.Errorf("%q is answered %q, %v, want %q", tt.say, got, err, tt.want)
 		}
-		if err := nc.Close(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, nc.Close())
 	}
 }

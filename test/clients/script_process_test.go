@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"mayfly/test/drill"
 	"mayfly/test/harness"
 
 	"github.com/redis/go-redis/v9"
@@ -65,9 +66,7 @@ func TestScriptBesideOthers(t *testing.T) {
 				go set(fmt.Sprint("key", i))
 			}
 			harness.WaitFor(t, "two thirds of the clients to be served beside the script", func() bool { return served.Load() > keys*2/3 })
-			if err := c.ConfigSet(t.Context(), "lua-time-limit", "1").Err(); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, c.ConfigSet(t.Context(), "lua-time-limit", "1").Err())
 			late := 0
 			for range keys + 1 {
 				if err := <-errs; isBusy(err) {
@@ -88,9 +87,7 @@ func TestScriptBesideOthers(t *testing.T) {
 			if err := <-ended; err == nil || !strings.Contains(err.Error(), "Script killed by user") {
 				t.Errorf("the script: %v", err)
 			}
-			if err := c.Set(t.Context(), "k", "v", 0).Err(); err != nil {
-				t.Error(err)
-			}
+			drill.Report(t, c.Set(t.Context(), "k", "v", 0).Err())
 			p.Terminate()
 		})
 	}
@@ -105,9 +102,7 @@ func TestStopDuringAScript(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	p := harness.Start(t, dir, "--lua-time-limit", "1")
 	c := p.Client()
-	if err := c.Set(t.Context(), "k", "before", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, c.Set(t.Context(), "k", "before", 0).Err())
 	for _, stop := range []func(){
 		func() { p.Signal(syscall.SIGTERM) },
 		func() { c.Do(t.Context(), "SHUTDOWN", "NOSAVE") },
@@ -141,17 +136,13 @@ func TestClientLeavesDuringAScript(t *testing.T) {
 	p := harness.Start(t, filepath.Join(t.TempDir(), "data"), "--lua-time-limit", "600000")
 	c := p.Client()
 	conn, err := net.Dial("tcp", "127.0.0.1:"+p.Port)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	script := running + "repeat until redis.call('PUBSUB', 'NUMSUB', 'end')[2] > 0 redis.call('SET', KEYS[1], 'v')"
 	if _, err := fmt.Fprintf(conn, "*4\r\n$4\r\nEVAL\r\n$%d\r\n%s\r\n$1\r\n1\r\n$1\r\nk\r\n", len(script), script); err != nil {
 		t.Fatal(err)
 	}
 	waitForLog(p, "k runs")
-	if err := conn.Close(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, conn.Close())
 	sub := c.Subscribe(t.Context(), "end")
 	defer sub.Close()
 	if _, err := sub.Receive(t.Context()); err != nil {

@@ -151,9 +151,7 @@ func script(t *testing.T, name string, cmd *exec.Cmd) *program {
 	cmd.Stderr = &said
 	in, err1 := cmd.StdinPipe()
 	out, err2 := cmd.StdoutPipe()
-	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err1, err2, cmd.Start())
 	read := make(chan struct{})
 	go func() {
 		defer close(read)

@@ -203,12 +203,8 @@ func TestClusterClockSteps(t *testing.T) {
 	step := func(n *harness.Node, d time.Duration) {
 		t.Helper()
 		path := filepath.Join(steps, n.Name)
-		if err := os.WriteFile(path+".new", []byte(d.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(path+".new", path); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, os.WriteFile(path+".new", []byte(d.String()), 0o600))
+		drill.Check(t, os.Rename(path+".new", path))
 	}
 	leader := c.Leader()
 	l := newLedger(c, drill.Seed(t))

@@ -315,9 +315,7 @@ func (w *ledgerItems) resync(c *redis.Client) error {
 	}
 	to := time.Now()
 	for i, u := range w.Units {
-		if err := u.Settle(texts[i], from, to); err != nil {
-			w.T.Error(err)
-		}
+		drill.Report(w.T, u.Settle(texts[i], from, to))
 	}
 	return nil
 }

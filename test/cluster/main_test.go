@@ -39,9 +39,7 @@ func newInstrumented(t *testing.T, args ...string) *harness.Cluster {
 	t.Helper()
 	c := harness.NewCluster(t, args...)
 	program, err := instrumented()
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	c.Program = program
 	return c
 }

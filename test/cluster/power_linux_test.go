@@ -34,9 +34,7 @@ func newPowerDisk(t *testing.T) *powerDisk {
 	if err == nil {
 		err = errors.Join(f.Truncate(512<<20), f.Close())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	if out, err := exec.Command(harness.Need(t, "mkfs.ext4"), "-q", "-F", "-m", "0", d.image).CombinedOutput(); err != nil {
 		t.Fatalf("mkfs.ext4: %v\n%s", err, out)
 	}
@@ -72,9 +70,7 @@ func (d *powerDisk) save() {
 func (d *powerDisk) restore() {
 	d.t.Helper()
 	d.unmount()
-	if err := os.Rename(d.image+".cut", d.image); err != nil {
-		d.t.Fatal(err)
-	}
+	drill.Check(d.t, os.Rename(d.image+".cut", d.image))
 	d.mount()
 }
 
@@ -99,15 +95,11 @@ func TestPowerDisk(t *testing.T) {
 	d := newPowerDisk(t)
 	path := filepath.Join(d.path, "file")
 	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	_, err1 := f.WriteString("forced")
 	err2 := f.Sync()
 	_, err3 := f.WriteString(" lost")
-	if err := errors.Join(err1, err2, err3, os.WriteFile(path+"2", []byte("lost"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err1, err2, err3, os.WriteFile(path+"2", []byte("lost"), 0o600))
 	d.save()
 	_ = f.Close()
 	d.restore()
@@ -217,9 +209,7 @@ func TestClusterLostDisks(t *testing.T) {
 		} else {
 			n.Kill()
 		}
-		if err := harm.do(n.Dir); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, harm.do(n.Dir))
 		l.awaitSteps(5)
 		began := time.Now()
 		n.Start()
@@ -284,15 +274,11 @@ func fillDisks(t *testing.T, reserve string) {
 	value := strings.Repeat("x", 100_000)
 	full := func(n *harness.Node) {
 		t.Helper()
-		if err := harness.Fill(filler[n]); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, harness.Fill(filler[n]))
 	}
 	empty := func(n *harness.Node) {
 		t.Helper()
-		if err := os.Remove(filler[n]); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, os.Remove(filler[n]))
 	}
 	for _, n := range []*harness.Node{c.Others(leader)[0], leader} {
 		l.awaitSteps(5)

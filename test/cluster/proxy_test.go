@@ -55,9 +55,7 @@ func proxyCommands(t *testing.T, leader, follower *harness.Node, proto int) {
 	defer c.Close()
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 	}
 	equal := func(got, want any) {
 		t.Helper()
@@ -153,9 +151,7 @@ func proxyBlocks(t *testing.T, leader, follower *harness.Node) {
 	c, direct := follower.Connect(), leader.Connect()
 	defer c.Close()
 	defer direct.Close()
-	if err := c.Do(ctx, "CONTAINER.CREATE", "carts", "TTL", "100", "LOG", "1000").Err(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, c.Do(ctx, "CONTAINER.CREATE", "carts", "TTL", "100", "LOG", "1000").Err())
 	blocked := func() bool { return strings.Contains(direct.ClientList(ctx).Val(), "flags=b ") }
 	for range 2 {
 		conn := c.Conn()
@@ -181,9 +177,7 @@ func proxyClaims(t *testing.T, leader, follower *harness.Node) {
 	defer c.Close()
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 	}
 	must(direct.Do(ctx, "CONTAINER.CREATE", "claimed", "TTL", "1", "LOG", "1000").Err())
 	must(direct.XGroupCreate(ctx, stream, "g", "0").Err())
@@ -211,9 +205,7 @@ func proxyScripts(t *testing.T, follower *harness.Node) {
 	defer c.Close()
 	const body = "return redis.call('INCR', KEYS[1])"
 	sha, err := c.ScriptLoad(ctx, body).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	for want := 1; want <= 3; want++ {
 		if n, err := c.EvalSha(ctx, sha, []string{"counted"}).Int(); err != nil || n != want {
 			t.Errorf("EVALSHA: %d, %v; want %d", n, err, want)

@@ -50,9 +50,7 @@ func listen(n *harness.Node, name string, subscribe func(context.Context, *redis
 	client := redis.NewClient(&redis.Options{Addr: n.ClientAddr, MaxRetries: -1, ReadTimeout: harness.Patience})
 	sub := client.Subscribe(n.T.Context())
 	n.T.Cleanup(func() { sub.Close(); client.Close() })
-	if err := subscribe(n.T.Context(), sub); err != nil {
-		n.T.Fatal(err)
-	}
+	drill.Check(n.T, subscribe(n.T.Context(), sub))
 	if _, err := sub.Receive(n.T.Context()); err != nil {
 		n.T.Fatalf("%s: %v", name, err)
 	}
@@ -234,15 +232,11 @@ func TestClusterPubSubClients(t *testing.T) {
 		t.Helper()
 		h := &heard{name: name}
 		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		var said harness.LogBuffer
 		cmd.Stderr = &said
 		in, err := cmd.StdinPipe()
-		if err = cmp.Or(err, cmd.Start()); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, cmp.Or(err, cmd.Start()))
 		read := make(chan struct{})
 		go func() {
 			defer close(read)

@@ -222,9 +222,7 @@ type rawReply struct {
 func askRaw(t *testing.T, addr string, proto int, command string) *rawReply {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(harness.Patience))
 	in := bufio.NewReader(conn)
@@ -328,9 +326,7 @@ func startReal(t *testing.T, port string, args ...string) {
 	cmd.Dir = t.TempDir()
 	var said harness.LogBuffer
 	cmd.Stdout, cmd.Stderr = &said, &said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	harness.WaitFor(t, "redis-server", func() bool {
 		conn, err := net.Dial("tcp", "127.0.0.1:"+port)

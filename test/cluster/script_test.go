@@ -33,9 +33,7 @@ func TestClusterScripts(t *testing.T) {
 	if err := conn.Eval(ctx, "return 1", []string{"k"}).Err(); err == nil || !strings.HasPrefix(err.Error(), "MOVED ") {
 		t.Errorf("EVAL at a follower: %v", err)
 	}
-	if err := conn.Do(ctx, "READONLY").Err(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, conn.Do(ctx, "READONLY").Err())
 	c.Await("the follower has what the script wrote", func() bool {
 		n, err := conn.Do(ctx, "EVAL_RO", "return redis.call('GET', KEYS[1])", 1, "k").Text()
 		return err == nil && n == "3"

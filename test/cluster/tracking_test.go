@@ -30,9 +30,7 @@ type cacher struct {
 func newCacher(n *harness.Node, name string, first ...string) *cacher {
 	n.T.Helper()
 	conn, err := net.Dial("tcp", n.ClientAddr)
-	if err != nil {
-		n.T.Fatal(err)
-	}
+	drill.Check(n.T, err)
 	n.T.Cleanup(func() { conn.Close() })
 	c := &cacher{t: n.T, name: name, node: n, conn: conn, in: bufio.NewReader(conn)}
 	for _, command := range append([]string{"HELLO 3", "CLIENT TRACKING ON"}, first...) {

@@ -56,9 +56,7 @@ func TestClusterRollingUpgrade(t *testing.T) {
 				continue
 			}
 			lost.Kill()
-			if err := os.RemoveAll(lost.Dir); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, os.RemoveAll(lost.Dir))
 			l.awaitSteps(2)
 			lost.Start()
 			lost.AwaitServing()

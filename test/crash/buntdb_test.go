@@ -18,9 +18,7 @@ import (
 func bodies(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	db, err := buntdbtest.OpenFolder(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	defer db.Close()
 	names, found := make(map[string]string), make(map[string]string)
 	body := func(value string) string { return strings.SplitN(value, " ", 7)[6] }
@@ -40,9 +38,7 @@ func bodies(t *testing.T, dir string) map[string]string {
 			return true
 		})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	return found
 }
 
@@ -97,9 +93,7 @@ func TestBuntdbReadsWhatAKillLeaves(t *testing.T) {
 	k.check = func(p *harness.Process, kills int) {
 		c := p.Client()
 		if kills == 0 {
-			if err := c.Do(t.Context(), "CONTAINER.SET", "orders", "TTL", "3600").Err(); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, c.Do(t.Context(), "CONTAINER.SET", "orders", "TTL", "3600").Err())
 		}
 		pipe, replies := c.Pipeline(), make(map[string]*redis.Cmd)
 		for name := range found {

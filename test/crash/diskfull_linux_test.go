@@ -28,9 +28,7 @@ func TestFullDisk(t *testing.T) {
 			p := harness.Start(t, dir, "--appendfsync", fsync, "--metrics-addr", metrics, "--disk-reserve", "0")
 			c := p.Client()
 			filler := filepath.Join(disk, "filler")
-			if err := harness.Fill(filler); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, harness.Fill(filler))
 			acknowledged, refusal := writeUntilRefused(t, c)
 			t.Logf("%d writes were acknowledged before the disk was full", acknowledged)
 			if !strings.HasPrefix(refusal, "MISCONF ") || !strings.Contains(refusal, "no space left on device") {
@@ -49,9 +47,7 @@ func TestFullDisk(t *testing.T) {
 				t.Error("the metrics say nothing of it")
 			}
 
-			if err := os.Remove(filler); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, os.Remove(filler))
 			harness.WaitFor(t, "writing to resume", func() bool { return c.Set(t.Context(), "later", "v", 0).Err() == nil })
 			if info := c.Info(t.Context(), "persistence").Val(); !strings.Contains(info, "aof_last_write_status:ok") {
 				t.Errorf("INFO does not say that it works again:\n%s", info)
@@ -63,16 +59,12 @@ func TestFullDisk(t *testing.T) {
 
 			// And now a kill while the disk is full; it is still full at the next start, which may
 			// refuse but must not harm anything.
-			if err := harness.Fill(filler); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, harness.Fill(filler))
 			acknowledged, _ = writeUntilRefused(t, c)
 			p.Signal(syscall.SIGKILL)
 			p.Wait()
 			killWhileStarting(t, dir, ready)
-			if err := os.Remove(filler); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, os.Remove(filler))
 			p = harness.Start(t, dir)
 			checkKeys(t, p.Client(), acknowledged)
 			p.Terminate()
@@ -121,9 +113,7 @@ func TestClientsShareFsyncs(t *testing.T) {
 		defer c.Close()
 		all.Go(func() {
 			for i := range each {
-				if err := c.Set(t.Context(), fmt.Sprint(n, "-", i), "v", 0).Err(); err != nil {
-					t.Error(err)
-				}
+				drill.Report(t, c.Set(t.Context(), fmt.Sprint(n, "-", i), "v", 0).Err())
 			}
 		})
 	}

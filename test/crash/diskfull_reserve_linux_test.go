@@ -15,9 +15,7 @@ import (
 func fillWhole(t *testing.T, path string) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	defer f.Close()
 	for size := 1 << 20; size > 0; {
 		if _, err := f.Write(make([]byte, size)); err != nil {
@@ -132,9 +130,7 @@ func TestStartOnFullDisk(t *testing.T) {
 			dir, filler := filepath.Join(disk, "data"), filepath.Join(disk, "filler")
 			p := harness.Start(t, dir, "--disk-reserve", reserve)
 			for i := range 100 {
-				if err := p.Client().Set(t.Context(), fmt.Sprint("key-", i), thousandBytes, 0).Err(); err != nil {
-					t.Fatal(err)
-				}
+				drill.Check(t, p.Client().Set(t.Context(), fmt.Sprint("key-", i), thousandBytes, 0).Err())
 			}
 			for n, end := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL, syscall.SIGTERM} {
 				p.Signal(end)
@@ -155,9 +151,7 @@ func TestStartOnFullDisk(t *testing.T) {
 					t.Error("a second write works")
 				}
 			}
-			if err := os.Remove(filler); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, os.Remove(filler))
 			c := p.Client()
 			harness.WaitFor(t, "writing to resume", func() bool { return c.Set(t.Context(), "later", "v", 0).Err() == nil })
 			p.Signal(syscall.SIGKILL)

@@ -30,21 +30,15 @@ func TestCrashInTransactions(t *testing.T) {
 	k.check = func(p *harness.Process, kills int) {
 		c := p.Client()
 		if kills == 0 {
-			if err := c.Do(t.Context(), "CONTAINER.SET", "ledger", "TTL", "3600").Err(); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, c.Do(t.Context(), "CONTAINER.SET", "ledger", "TTL", "3600").Err())
 			for i := range accounts {
-				if err := c.Set(t.Context(), ledger.Account(i), balance, 0).Err(); err != nil {
-					t.Fatal(err)
-				}
+				drill.Check(t, c.Set(t.Context(), ledger.Account(i), balance, 0).Err())
 			}
 		}
 		sum := 0
 		for i := range accounts {
 			n, err := c.Get(t.Context(), ledger.Account(i)).Int()
-			if err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, err)
 			sum += n
 		}
 		if sum != accounts*balance {

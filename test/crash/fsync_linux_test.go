@@ -19,9 +19,7 @@ func TestFailedFsync(t *testing.T) {
 			dir := dataFolder(t)
 			p := harness.Start(t, dir, "--appendfsync", fsync)
 			c := p.Client()
-			if err := c.Set(t.Context(), "before", "v", 0).Err(); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, c.Set(t.Context(), "before", "v", 0).Err())
 			works := harness.InjectFsyncs(t, p.Cmd.Process.Pid, "error=EIO")
 			refused := func() bool {
 				err := c.Set(t.Context(), "during", "v", 0).Err()
@@ -53,9 +51,7 @@ func TestFailedFsync(t *testing.T) {
 			if v, err := c.Get(t.Context(), "before").Result(); v != "v" || err != nil {
 				t.Errorf("after a restart: %q, %v", v, err)
 			}
-			if err := c.Set(t.Context(), "after", "v", 0).Err(); err != nil {
-				t.Error(err)
-			}
+			drill.Report(t, c.Set(t.Context(), "after", "v", 0).Err())
 		})
 	}
 }

@@ -138,9 +138,7 @@ func TestCrash(t *testing.T) {
 	k.check = func(p *harness.Process, kills int) {
 		c := p.Client()
 		for _, container := range []string{"drill", "fading"} {
-			if err := c.Do(t.Context(), "CONTAINER.SET", container, "TTL", "-1").Err(); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, c.Do(t.Context(), "CONTAINER.SET", container, "TTL", "-1").Err())
 		}
 		verify(t, c, workers)
 		verifyIndex(t, c, kills)
@@ -159,9 +157,7 @@ func TestCrash(t *testing.T) {
 func matching(t *testing.T, dir, pattern string) int {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(dir, pattern))
-	if err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, err)
 	return len(found)
 }
 
@@ -200,9 +196,7 @@ func killWhileStarting(t *testing.T, dir, moment string) {
 	cmd := exec.Command(harness.Binary, "--port", "auto", "--port-file", port, "--dir", dir)
 	var log harness.LogBuffer
 	cmd.Stderr = &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, cmd.Start())
 	ended := make(chan struct{})
 	go func() {
 		_ = cmd.Wait()
@@ -244,9 +238,7 @@ func verify(t *testing.T, c *redis.Client, workers []*ledger.CrashWorker) {
 			if err == nil {
 				err = u.Settle(text, from, to)
 			}
-			if err != nil {
-				t.Error(err)
-			}
+			drill.Report(t, err)
 		}
 	}
 }
@@ -262,9 +254,7 @@ func verifyIndex(t *testing.T, c *redis.Client, kills int) {
 	want := make(map[string]string)
 	for cursor, more := any("0"), true; more; more = cursor != "0" {
 		page, err := c.Do(t.Context(), "DOC.SCAN", "drill", cursor, "COUNT", 1000, "WITHDOCS").Slice()
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		cursor = page[0]
 		for pair := range slices.Chunk(page[1].([]any), 2) {
 			id, doc := pair[0].(string), pair[1].(string)
@@ -280,18 +270,14 @@ func verifyIndex(t *testing.T, c *redis.Client, kills int) {
 	var plan any
 	harness.WaitFor(t, "the index to be ready", func() bool {
 		reply, err := c.Do(t.Context(), "DOC.QUERY", "drill", query, "EXPLAIN").Result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		plan = reply.(map[any]any)["plan"]
 		return plan == "index"
 	})
 	got := make(map[string]string)
 	for cursor, more := any("0"), true; more; more = cursor != "0" {
 		page, err := c.Do(t.Context(), "DOC.QUERY", "drill", query, "COUNT", 1000, "CURSOR", cursor, "WITHIDS").Slice()
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		cursor = page[0]
 		for pair := range slices.Chunk(page[1].([]any), 2) {
 			got[pair[0].(string)] = pair[1].(string)

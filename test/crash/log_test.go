@@ -50,16 +50,12 @@ func TestCrashOfALog(t *testing.T) {
 func makeLog(t *testing.T, dir string) {
 	t.Helper()
 	ks, err := keyspace.Open(keyspace.Options{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	var tx keyspace.Tx
 	ks.BeginAll(&tx)
 	c := tx.CreateContainer(ledger.DyingName, 1, 0)
 	err = tx.SetLog(c, keyspace.LogSettings{Seconds: 1e6, MaxLen: 1e9, Bodies: true})
-	if err := errors.Join(err, ks.Wait(tx.Close()), ks.Close()); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err, ks.Wait(tx.Close()), ks.Close())
 }
 
 // logDrill is the ledger of the drill. The mutex protects it while writers and the consumer work.
@@ -231,9 +227,7 @@ func (l *logDrill) settle(c *redis.Client, acknowledged int) {
 	harness.WaitFor(l.t, fmt.Sprint("the end of all items, of which ", acknowledged, " were acknowledged"), func() bool {
 		n, err1 := c.XLen(l.t.Context(), ledger.DyingStream).Result()
 		living, err2 := c.Do(l.t.Context(), "DOC.COUNT", ledger.DyingName).Int64()
-		if err := errors.Join(err1, err2); err != nil {
-			l.t.Fatal(err)
-		}
+		drill.Check(l.t, err1, err2)
 		return n >= int64(acknowledged) && living == 0 && harness.Figure(l.t, c, "oldest_dead_ms") == 0
 	})
 }

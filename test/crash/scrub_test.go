@@ -18,20 +18,14 @@ import (
 func flipBit(t *testing.T, path string, share float64) {
 	t.Helper()
 	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	at := int64(share * float64(len(bytes.TrimRight(content, "\x00"))))
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	if _, err := f.WriteAt([]byte{content[at] ^ 8}, at); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, f.Close())
 }
 
 // TestBitRot damages files of a running server. Clients notice nothing, a scrub has the files written anew, a
@@ -47,25 +41,16 @@ func TestBitRot(t *testing.T) {
 	set := func(from, to int) {
 		t.Helper()
 		for n := from; n < to; n++ {
-			if err := c.Set(ctx, fmt.Sprint("key-", n), value(n), 0).Err(); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, c.Set(ctx, fmt.Sprint("key-", n), value(n), 0).Err())
 		}
 	}
 	set(0, keys-100)
-	if err := c.Save(ctx).Err(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, c.Save(ctx).Err())
 	set(keys-100, keys)
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() { // reads go on
 		defer close(done)
-		for n := 0; ; n = (n + 1) % keys {
-			select {
-			case <-stop:
-				return
-			default:
-			}
+		for n := 0; !drill.Done(stop); n = (n + 1) % keys {
 			if got, err := c.Get(ctx, fmt.Sprint("key-", n)).Result(); err != nil || got != value(n) {
 				t.Errorf("key-%d is %q: %v", n, got, err)
 				return
@@ -101,9 +86,7 @@ func TestBitRot(t *testing.T) {
 	}
 	flipBit(t, files[1], 0.6)
 	backup := filepath.Join(t.TempDir(), "backup")
-	if err := c.Do(ctx, "BACKUP", backup).Err(); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, c.Do(ctx, "BACKUP", backup).Err())
 	close(stop)
 	<-done
 	p.Signal(syscall.SIGKILL)

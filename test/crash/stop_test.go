@@ -26,9 +26,7 @@ func TestStopDuringAnEndlessTransaction(t *testing.T) {
 	c := p.Client()
 	long := strings.Repeat("abcdefgh", 240) // LCS takes as much as max-value-size allows
 	for _, key := range []string{"long-1", "long-2"} {
-		if err := c.Set(t.Context(), key, long, 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, c.Set(t.Context(), key, long, 0).Err())
 	}
 	ended := make(chan error, 1)
 	go func() {
@@ -45,9 +43,7 @@ func TestStopDuringAnEndlessTransaction(t *testing.T) {
 	harness.WaitFor(t, "the transaction to take place", func() bool { return c.Exists(t.Context(), keys...).Val() == 2 })
 	for n := range 100 {
 		key := fmt.Sprint("beside-", n)
-		if err := c.Set(t.Context(), key, "v", 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, c.Set(t.Context(), key, "v", 0).Err())
 		keys = append(keys, key)
 	}
 

@@ -19,9 +19,7 @@ import (
 func releaseBinary(t *testing.T) string {
 	t.Helper()
 	path, err := releaseBuild()
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	return path
 }
 
@@ -38,9 +36,7 @@ func launch(t *testing.T, cmd *exec.Cmd, address func(log string) string) (*harn
 	t.Helper()
 	p := &harness.Process{T: t, Cmd: cmd}
 	cmd.Stdout, cmd.Stderr = &p.Log, &p.Log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, cmd.Start())
 	t.Cleanup(p.Discard)
 	harness.WaitFor(t, "an address", func() bool { return address(p.Log.String()) != "" })
 	client := connect(t, address(p.Log.String()), "")
@@ -72,13 +68,9 @@ func TestDeployBuild(t *testing.T) {
 	t.Parallel()
 	first := releaseBinary(t)
 	folder, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	tree := filepath.Join(t.TempDir(), "elsewhere")
-	if err := os.Mkdir(tree, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.Mkdir(tree, 0o755))
 	files := harness.Run(t, []string{"GOWORK=off"}, "go", "list", "-deps", "-f",
 		`{{if .Module}}{{if .Module.Main}}{{$dir := .Dir}}{{range .GoFiles}}{{$dir}}/{{.}} {{end}}{{range .EmbedFiles}}{{$dir}}/{{.}} {{end}}{{end}}{{end}}`, ".")
 	copies := []string{"--parents", "-t", tree, "go.mod", "go.sum", "deploy/build"}
@@ -89,13 +81,9 @@ func TestDeployBuild(t *testing.T) {
 	second := filepath.Join(t.TempDir(), "mayfly")
 	harness.Run(t, nil, filepath.Join(tree, "deploy/build"), second)
 	a, err := os.ReadFile(first)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	b, err := os.ReadFile(second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	if !bytes.Equal(a, b) {
 		t.Errorf("two builds differ: %d and %d bytes", len(a), len(b))
 	}
@@ -124,9 +112,7 @@ func TestDocsInstall(t *testing.T) {
 	}
 	root := t.TempDir()
 	for _, dir := range []string{"usr/bin", "etc/systemd/system"} {
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, os.MkdirAll(filepath.Join(root, dir), 0o755))
 	}
 	release := releaseBinary(t)
 	installed := 0
@@ -158,9 +144,7 @@ func TestDocsInstall(t *testing.T) {
 func unitBinary(t *testing.T) string {
 	t.Helper()
 	unit, err := os.ReadFile("deploy/systemd/mayfly.service")
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	_, rest, _ := strings.Cut(string(unit), "\nExecStart=")
 	return strings.Fields(rest)[0]
 }

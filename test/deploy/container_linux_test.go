@@ -94,9 +94,7 @@ func TestDeployContainer(t *testing.T) {
 			} `json:"config"`
 		}
 	}
-	if err := json.Unmarshal([]byte(b.run("inspect", "--type", "image", "localhost/mayfly-test")), &image); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, json.Unmarshal([]byte(b.run("inspect", "--type", "image", "localhost/mayfly-test")), &image))
 	config := &image.OCIv1.Config
 	if _, ok := config.Volumes["/data"]; !ok || config.User != "65532:65532" || config.StopSignal != "SIGTERM" || !slices.Equal(config.Entrypoint, []string{"/usr/bin/mayfly"}) || len(config.Cmd) > 0 {
 		t.Errorf("the configuration of the image is %+v", config)
@@ -108,9 +106,7 @@ func TestDeployContainer(t *testing.T) {
 
 	client, stop := b.serve(nil, container)
 	ctx := t.Context()
-	if err := client.Do(ctx, "DOC.PUT", "0", "tea", `{"green":true}`).Err(); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, client.Do(ctx, "DOC.PUT", "0", "tea", `{"green":true}`).Err())
 	if got, err := client.Info(ctx, "server").Result(); err != nil || !strings.Contains(got, "mayfly_version") {
 		t.Errorf("INFO: %q, %v", got, err)
 	}
@@ -153,22 +149,16 @@ func (b *builder) serveTests(container string) {
 		if dir := client.ConfigGet(ctx, "dir").Val()["dir"]; !strings.HasPrefix(dir, "/tmp/") {
 			b.t.Errorf("the data of a server for tests is in %s", dir)
 		}
-		if err := client.Do(ctx, "SET", "session", "x", "EX", 31536000).Err(); err != nil {
-			b.t.Error(err)
-		}
+		drill.Report(b.t, client.Do(ctx, "SET", "session", "x", "EX", 31536000).Err())
 		now, err := client.Do(ctx, "CLOCK", "NOW").Int64()
-		if err != nil {
-			b.t.Error(err)
-		}
+		drill.Report(b.t, err)
 		if got, err := client.Do(ctx, "CLOCK", "ADVANCE", 31536000).Int64(); got != now+31536000_000 || err != nil {
 			b.t.Errorf("a year after %d it is %d, %v", now, got, err)
 		}
 		if err := client.Get(ctx, "session").Err(); err != redis.Nil {
 			b.t.Errorf("a year later: %v", err)
 		}
-		if err := client.Set(ctx, "left", "x", 0).Err(); err != nil {
-			b.t.Error(err)
-		}
+		drill.Report(b.t, client.Set(ctx, "left", "x", 0).Err())
 		stop()
 	}
 }

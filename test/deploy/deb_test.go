@@ -77,14 +77,10 @@ func TestDeployDebInstalls(t *testing.T) {
 		return harness.Run(t, nil, "dpkg", args...)
 	}
 	for _, dir := range []string{"var/lib/dpkg/info", "var/lib/dpkg/updates", "var/lib/dpkg/triggers"} {
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, os.MkdirAll(filepath.Join(root, dir), 0o755))
 	}
 	for _, file := range []string{"var/lib/dpkg/status", "var/lib/dpkg/available"} {
-		if err := os.WriteFile(filepath.Join(root, file), nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, os.WriteFile(filepath.Join(root, file), nil, 0o644))
 	}
 	path := func(name string) string { return filepath.Join(root, name) }
 	exists := func(name string, want bool) {
@@ -100,14 +96,10 @@ func TestDeployDebInstalls(t *testing.T) {
 
 	// The installed server runs with the installed file.
 	conf, err := os.ReadFile(path("etc/mayfly/mayfly.conf"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	host := harness.Host(t)
 	changed := strings.Replace(string(conf), "\n#bind 127.0.0.1 -::1\n", "\nbind "+host+"\n", 1)
-	if err := os.WriteFile(path("etc/mayfly/mayfly.conf"), []byte(changed), 0o640); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.WriteFile(path("etc/mayfly/mayfly.conf"), []byte(changed), 0o640))
 	if err := os.MkdirAll(path("var/lib/mayfly"), 0o700); err != nil { // as systemd does
 		t.Fatal(err)
 	}
@@ -120,9 +112,7 @@ func TestDeployDebInstalls(t *testing.T) {
 		p.Terminate()
 	}
 	serve(func(client *redis.Client) {
-		if err := client.Set(t.Context(), "a", "b", 0).Err(); err != nil {
-			t.Error(err)
-		}
+		drill.Report(t, client.Set(t.Context(), "a", "b", 0).Err())
 	})
 
 	dpkg("--install", buildDeb(t, "0.0.2"))

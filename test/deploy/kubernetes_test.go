@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.yaml.in/yaml/v3"
 
+	"mayfly/test/drill"
 	"mayfly/test/harness"
 )
 
@@ -83,9 +84,7 @@ type manifestTemplate struct {
 func readManifests(t *testing.T, file string) map[string]*manifest {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	objects := map[string]*manifest{}
 	for decoder := yaml.NewDecoder(bytes.NewReader(text)); ; {
 		var m manifest
@@ -198,9 +197,7 @@ func playPods(t *testing.T, set *manifest, nodes int) {
 		ports[p.Name] = p.ContainerPort
 	}
 	secrets := filepath.Dir(harness.WriteFile(t, "mayfly.conf", "requirepass secret"))
-	if err := os.WriteFile(filepath.Join(secrets, "nodes"), []byte(strings.Repeat("0123456789abcdef", 4)), 0o440); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.WriteFile(filepath.Join(secrets, "nodes"), []byte(strings.Repeat("0123456789abcdef", 4)), 0o440))
 	addresses := []string{"/etc/mayfly", secrets}
 	hosts := make([]string, nodes) // each node has an address of its own, as a pod has
 	for i := range hosts {
@@ -234,9 +231,7 @@ func playPods(t *testing.T, set *manifest, nodes int) {
 		}
 		p := &harness.Process{T: t, Cmd: cmd}
 		cmd.Stderr = &p.Log
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, cmd.Start())
 		t.Cleanup(p.Discard)
 		clients, health = append(clients, connect(t, host+":6379", "secret")), append(health, metrics)
 	}

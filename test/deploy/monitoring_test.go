@@ -30,9 +30,7 @@ func exportedMetrics(t *testing.T) map[string]bool {
 	ctx := t.Context()
 	db := p.Client()
 	for _, command := range [][]any{{"CONTAINER.CREATE", "carts", "TTL", 10, "LOG", 60}, {"DOC.PUT", "carts", "1", "{}"}} {
-		if err := db.Do(ctx, command...).Err(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, db.Do(ctx, command...).Err())
 	}
 	if err := db.Do(ctx, "SET", "a").Err(); err == nil {
 		t.Fatal("a command without its arguments is run")
@@ -60,13 +58,9 @@ func TestDeployAlerts(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()
 	text, err := os.ReadFile(rulesFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	tests, err := os.ReadFile("deploy/prometheus/mayfly.rules.test.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	chapters := harness.Anchors(harness.Guides(t)["docs/operations.md"])
 	exported := exportedMetrics(t)
 	alerts := regexp.MustCompile(`(?m)^      - alert: (\w+)\n(?:        .*\n)+`).FindAllStringSubmatch(string(text), -1)
@@ -128,13 +122,9 @@ func TestDeployDashboard(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()
 	text, err := os.ReadFile(dashboardFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	var d dashboard
-	if err := json.Unmarshal(text, &d); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, json.Unmarshal(text, &d))
 	if d.UID == "" || d.Title == "" || d.SchemaVersion == 0 || len(d.Panels) == 0 {
 		t.Errorf("the dashboard has no uid, title, version or panels")
 	}

@@ -19,9 +19,7 @@ const unitFile = "deploy/systemd/mayfly.service"
 func settingsOf(t *testing.T, name string) (values []string) {
 	t.Helper()
 	text, err := os.ReadFile(unitFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	for _, m := range regexp.MustCompile(`(?m)^`+name+`=(.*)$`).FindAllStringSubmatch(string(text), -1) {
 		values = append(values, m[1])
 	}
@@ -34,13 +32,9 @@ func TestDeployUnit(t *testing.T) {
 	t.Parallel()
 	harness.Need(t, "systemd-analyze")
 	text, err := os.ReadFile(unitFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	here := filepath.Join(t.TempDir(), "mayfly.service")
-	if err := os.WriteFile(here, []byte(strings.ReplaceAll(string(text), "/usr/bin/mayfly", harness.Binary)), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.WriteFile(here, []byte(strings.ReplaceAll(string(text), "/usr/bin/mayfly", harness.Binary)), 0o644))
 	if got := harness.Run(t, nil, "systemd-analyze", "verify", "--man=no", here); got != "" {
 		t.Errorf("systemd-analyze verify: %s", got)
 	}
@@ -62,9 +56,7 @@ func TestDeployUnitRuns(t *testing.T) {
 	if len(command) != 1 || !slices.Equal(settingsOf(t, "WorkingDirectory"), []string{"/var/lib/mayfly"}) || !slices.Equal(settingsOf(t, "StateDirectory"), []string{"mayfly mayfly/backups"}) {
 		t.Fatalf("the unit runs %q elsewhere than in its state directory", command)
 	}
-	if err := os.Mkdir(filepath.Join(state, "backups"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.Mkdir(filepath.Join(state, "backups"), 0o700))
 	args := strings.Fields(strings.ReplaceAll(command[0], "${CREDENTIALS_DIRECTORY}", credentials))
 	args[0] = harness.Binary
 	trace := filepath.Join(t.TempDir(), "trace")
@@ -72,9 +64,7 @@ func TestDeployUnitRuns(t *testing.T) {
 	cmd.Dir = state
 	p := &harness.Process{T: t, Cmd: cmd}
 	cmd.Stdout, cmd.Stderr = &p.Log, &p.Log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, cmd.Start())
 	t.Cleanup(p.Discard)
 	if got := systemd.Next(); !strings.HasPrefix(got, "READY=1\n") {
 		t.Fatalf("systemd is told %q", got)
@@ -97,9 +87,7 @@ func TestDeployUnitRuns(t *testing.T) {
 		t.Errorf("the data is not in the state directory: %v", err)
 	}
 	pid, err := client.Info(ctx, "server").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	signalServer(t, pid)
 	if got := systemd.Next(); got != "STOPPING=1" {
 		t.Errorf("systemd is told %q", got)
@@ -134,9 +122,7 @@ func checkSystemCalls(t *testing.T, trace string) {
 		}
 	}
 	text, err := os.ReadFile(trace)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	calls := map[string]bool{}
 	for _, m := range regexp.MustCompile(`(?m)^\d+ +(\w+)\(`).FindAllStringSubmatch(string(text), -1) {
 		calls[m[1]] = true

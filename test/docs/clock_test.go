@@ -27,9 +27,7 @@ func TestDocsClockFiles(t *testing.T) {
 		}
 		dir := t.TempDir()
 		for i, name := range names {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(files[i]), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, os.WriteFile(filepath.Join(dir, name), []byte(files[i]), 0o600))
 		}
 		cmd := command(dir)
 		cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(harness.Binary)+string(os.PathListSeparator)+os.Getenv("PATH"))

@@ -35,9 +35,7 @@ func (x *clusterExample) start(line string) {
 	log := new(harness.LogBuffer)
 	cmd := exec.Command("bash", "-c", "exec "+x.here(line))
 	cmd.Dir, cmd.Stderr = x.dir, log
-	if err := cmd.Start(); err != nil {
-		x.t.Fatal(err)
-	}
+	drill.Check(x.t, cmd.Start())
 	x.logs = append(x.logs, log)
 	x.t.Cleanup(func() {
 		_ = cmd.Process.Kill()
@@ -94,9 +92,7 @@ func TestDocsCluster(t *testing.T) {
 	}
 	info := x.ask("redis-cli -p 7002 INFO cluster")
 	metrics, err := os.ReadFile("server/metrics/cluster.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	for _, m := range regexp.MustCompile("`(mayfly_)?(cluster_[a-z_]+)`").FindAllStringSubmatch(harness.Guides(t)[clusterPage], -1) {
 		if m[1] == "" && !strings.Contains(info, m[2]+":") {
 			t.Errorf("INFO has no field %s", m[2])
@@ -127,9 +123,7 @@ func TestDocsClusterInPython(t *testing.T) {
 	var nodes []string
 	for _, n := range c.Nodes {
 		host, port, err := net.SplitHostPort(n.ClientAddr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		nodes = append(nodes, fmt.Sprintf("ClusterNode(%q, %s)", host, port))
 	}
 	program := programs[0]
@@ -151,12 +145,8 @@ print(run("DOC.GET", "carts", "7").decode())
 	var out, said harness.LogBuffer
 	cmd.Stdout, cmd.Stderr = &out, &said
 	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
+	drill.Check(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	harness.WaitFor(t, "the program to read", func() bool { return out.String() == want }, said.String)
 	c.Leader().Kill()
@@ -183,9 +173,7 @@ func TestStopWhileForming(t *testing.T) {
 	p.Cmd = exec.Command(harness.Binary, "--bind", host, "--cluster-id", "a", "--cluster-addr", host+":7101",
 		"--cluster-peers", "a="+host+":7101,b="+host+":7102", "--dir", filepath.Join(t.TempDir(), "data"))
 	p.Cmd.Stdout, p.Cmd.Stderr = &out, &p.Log
-	if err := p.Cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, p.Cmd.Start())
 	t.Cleanup(p.Discard)
 	harness.WaitFor(t, "the node to say for which other it waits", func() bool {
 		return strings.Contains(p.Log.String(), "no answer from b")

@@ -53,9 +53,7 @@ func allPages(t *testing.T) map[string]string {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	return harness.ReadFiles(t, files)
 }
 
@@ -355,9 +353,7 @@ func TestDocsNames(t *testing.T) {
 func declared(t *testing.T, file string) (names []string) {
 	t.Helper()
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	for _, d := range parsed.Decls {
 		switch d := d.(type) {
 		case *ast.FuncDecl:
@@ -484,9 +480,7 @@ func empty(p *harness.Process) {
 	if _, failed := pipe.Exec(ctx); failed != nil && !strings.HasPrefix(failed.Error(), "HELD ") { // what is on hold stays
 		err = errors.Join(err, failed)
 	}
-	if err != nil {
-		p.T.Fatal(err)
-	}
+	drill.Check(p.T, err)
 }
 
 // readsFolder marks the programs whose argument is a data folder.
@@ -512,9 +506,7 @@ func TestDocsFolderPrograms(t *testing.T) {
 			for errors.Is(err, fs.ErrNotExist) { // the background work has removed a file meanwhile
 				err = errors.Join(os.RemoveAll(copied), os.CopyFS(copied, os.DirFS(dir)))
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, err)
 			p.Terminate()
 			for _, folder := range []string{copied, dir} {
 				got := map[string]string{}
@@ -613,27 +605,19 @@ func runGo(t *testing.T, program, argument string) string {
 func programFolder(t *testing.T, program string) string {
 	t.Helper()
 	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	dir := filepath.Join(cache, "mayfly-tests", fmt.Sprintf("program-%x", sha256.Sum256([]byte(program))))
 	if _, err := os.Stat(dir); err == nil {
 		return dir
 	}
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.MkdirAll(filepath.Dir(dir), 0o755))
 	fresh, err := os.MkdirTemp(filepath.Dir(dir), "fresh-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	defer os.RemoveAll(fresh) // in vain once it is renamed
 	for name, text := range map[string]string{
 		"main.go": program, "localhost.go": "package main\n\nimport \"os\"\n\nvar localhost = os.Args[1]\n",
 	} {
-		if err := os.WriteFile(filepath.Join(fresh, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, os.WriteFile(filepath.Join(fresh, name), []byte(text), 0o600))
 	}
 	if err := os.Rename(fresh, dir); err != nil && !errors.Is(err, fs.ErrExist) { // another run may be first
 		t.Fatal(err)
@@ -656,9 +640,7 @@ func TestDocsTools(t *testing.T) {
 	t.Parallel()
 	onlyTools := regexp.MustCompile(`^(mayfly (check|repair|export|import|forecast|top) [^\n]*\n)+$`)
 	path := t.TempDir()
-	if err := os.Symlink(harness.Binary, filepath.Join(path, "mayfly")); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.Symlink(harness.Binary, filepath.Join(path, "mayfly")))
 	played := 0
 	for page, text := range harness.Guides(t) {
 		for _, block := range harness.Blocks(text, "sh") {
@@ -685,9 +667,7 @@ func playTools(t *testing.T, path, block string) {
 		for _, command := range [][]any{
 			{"CONTAINER.SET", "orders", "TTL", 3600}, {"DOC.PUT", "orders", "1001", `{"item":"tea"}`}, {"SET", "greeting", "hello"},
 		} {
-			if err := db.Do(ctx, command...).Err(); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, db.Do(ctx, command...).Err())
 		}
 		return p
 	}
@@ -697,9 +677,7 @@ func playTools(t *testing.T, path, block string) {
 		start(filepath.Join(dir, "mayfly")).Terminate()
 	}
 	if strings.Contains(block, "items.json") {
-		if err := os.WriteFile(filepath.Join(dir, "items.json"), fmt.Appendf(nil, `{"id":"1002","item":"milk","_ts":%d}`, time.Now().Unix()), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, os.WriteFile(filepath.Join(dir, "items.json"), fmt.Appendf(nil, `{"id":"1002","item":"milk","_ts":%d}`, time.Now().Unix()), 0o600))
 	}
 	if strings.Contains(script, "localhost:6380") { // any server that speaks Redis' protocol
 		script = regexp.MustCompile(`(user:password@)?localhost:6380`).ReplaceAllString(script, "127.0.0.1:"+start(filepath.Join(t.TempDir(), "redis")).Port)

@@ -295,9 +295,7 @@ func TestDeployConfig(t *testing.T) {
 	load := func(text string) *config.Settings {
 		t.Helper()
 		c, err := config.Load([]string{harness.WriteFile(t, "mayfly.conf", text)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		s := *c.Settings()
 		s.ConfigFile = ""
 		return &s
@@ -324,14 +322,10 @@ func TestDocsManPages(t *testing.T) {
 		"deploy/mayfly.conf":       sampleConfig(),
 	} {
 		if *harness.Rewrite {
-			if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, os.WriteFile(file, []byte(want), 0o644))
 		}
 		got, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		if string(got) != want {
 			t.Errorf("%s is not what the program has; write it anew with\n\tgo test ./test/docs -run TestDocsManPages -rewrite\n%s", file, harness.Difference(string(got), want))
 		}

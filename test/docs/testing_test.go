@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"mayfly/test/drill"
 	"mayfly/test/harness"
 )
 
@@ -125,9 +126,7 @@ func testFolders(t *testing.T, pattern string) (folders []string) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	return folders
 }
 
@@ -167,15 +166,11 @@ func flagsOf(t *testing.T, folder string, seen map[string]bool) (flags []string)
 func source(t *testing.T, pattern string) string {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	var text strings.Builder
 	for _, file := range slices.Sorted(slices.Values(files)) {
 		part, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		text.Write(part)
 	}
 	return text.String()

@@ -51,6 +51,15 @@ func Seed(t testing.TB) uint64 {
 	return seed
 }
 
+// Seeds plays a random test with as many seeds as belong to the speed of this run.
+func Seeds(t *testing.T, quick, all, drill uint64, play func(t *testing.T, seed uint64)) {
+	t.Helper()
+	first := Seed(t)
+	for n := range Pick(quick, all, drill) {
+		t.Run(fmt.Sprint("seed ", first+n), func(t *testing.T) { play(t, first+n) })
+	}
+}
+
 // Rand returns a source of random numbers for a test, with a seed of [Seed].
 func Rand(t testing.TB) *rand.Rand {
 	t.Helper()

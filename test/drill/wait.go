@@ -1,6 +1,7 @@
 package drill
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,6 +26,16 @@ func Await(t testing.TB, what string, done func() bool, saw ...func() string) {
 	}
 }
 
+// Done reports whether a channel is closed, or has something.
+func Done(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
 var started = time.Now()
 
 // Bubble runs a test on a clock of its own, which moves when all its goroutines wait.
@@ -44,9 +55,17 @@ func Pass(d time.Duration) {
 }
 
 // Check ends a test that an error makes pointless.
-func Check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
+func Check(t testing.TB, errs ...error) {
+	if err := errors.Join(errs...); err != nil {
+		t.Helper()
 		t.Fatal(err)
+	}
+}
+
+// Report fails a test, which goes on, if there is an error.
+func Report(t testing.TB, errs ...error) {
+	if err := errors.Join(errs...); err != nil {
+		t.Helper()
+		t.Error(err)
 	}
 }

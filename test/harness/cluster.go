@@ -136,9 +136,7 @@ func (c *Cluster) peers() string {
 func (n *Node) Start() {
 	n.T.Helper()
 	host, port, err := net.SplitHostPort(n.ClientAddr)
-	if err != nil {
-		n.T.Fatal(err)
-	}
+	drill.Check(n.T, err)
 	args := []string{"--port", port, "--bind", host, "--dir", n.Dir, "--protected-mode", "no",
 		"--cluster-id", n.Name, "--cluster-addr", n.PeerAddr, "--cluster-peers", n.peers(),
 		"--cluster-node-timeout", fmt.Sprint(n.NodeTimeout.Milliseconds())}
@@ -153,9 +151,7 @@ func (n *Node) Start() {
 	} else {
 		err = cmd.Start()
 	}
-	if err != nil {
-		n.T.Fatal(err)
-	}
+	drill.Check(n.T, err)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.cmd = cmd

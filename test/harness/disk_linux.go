@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 
+	"mayfly/test/drill"
+
 	"os/exec"
 	"strconv"
 )
@@ -21,9 +23,7 @@ func SmallDisk(t *testing.T, bytes int) (path string) {
 		t.Skipf("NOT TESTED: a disk that gets full, since only root can mount one here: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := syscall.Unmount(path, syscall.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
+		drill.Report(t, syscall.Unmount(path, syscall.MNT_DETACH))
 	})
 	return path
 }
@@ -57,9 +57,7 @@ func InjectFsyncs(t *testing.T, pid int, effect string) (stop func()) {
 	cmd := exec.Command(strace, "-f", "-p", strconv.Itoa(pid), "-o", filepath.Join(t.TempDir(), "calls"),
 		"-e", "trace=fsync,fdatasync", "-e", "inject=fsync,fdatasync:"+effect)
 	cmd.Stderr = &said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, cmd.Start())
 	ended := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(ended) }()
 	stop = func() {

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"mayfly/test/drill"
 )
 
 // Rewrite is true if tests write what is generated in the docs anew.
@@ -29,9 +31,7 @@ func ReadFiles(t *testing.T, files []string) map[string]string {
 	texts := map[string]string{}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		texts[filepath.ToSlash(file)] = string(text)
 	}
 	return texts
@@ -67,9 +67,7 @@ func CheckTables(t *testing.T, tables map[string]string) {
 		return
 	}
 	for page, text := range pages {
-		if err := os.WriteFile(page, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, os.WriteFile(page, []byte(text), 0o644))
 	}
 }
 

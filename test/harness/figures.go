@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"mayfly/test/drill"
+
 	"github.com/redis/go-redis/v9"
 )
 
@@ -12,9 +14,7 @@ import (
 func Figure(t *testing.T, db *redis.Client, name string) int64 {
 	t.Helper()
 	info, err := db.Info(t.Context(), "everything").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	_, rest, _ := strings.Cut(info, "\r\n"+name+":")
 	value, _, _ := strings.Cut(rest, "\r\n")
 	n, err := strconv.ParseInt(value, 10, 64)

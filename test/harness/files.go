@@ -7,22 +7,21 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"errors"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"mayfly/test/drill"
 )
 
 // WriteFile writes a file into a folder of the test and returns its path.
 func WriteFile(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -35,18 +34,14 @@ func SelfSigned(t *testing.T, hosts ...string) (cert, key string) {
 		addresses = append(addresses, net.ParseIP(host))
 	}
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, IPAddresses: addresses,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true,
 	}
 	signed, err1 := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
 	encoded, err2 := x509.MarshalPKCS8PrivateKey(private)
-	if err := errors.Join(err1, err2); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err1, err2)
 	return WriteFile(t, "cert.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}))),
 		WriteFile(t, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})))
 }

@@ -1,10 +1,11 @@
 package harness
 
 import (
-	"errors"
 	"io"
 	"net/http"
 	"testing"
+
+	"mayfly/test/drill"
 )
 
 // Fetch gets a page from metrics-addr or web-addr of a server.
@@ -12,12 +13,8 @@ func Fetch(t *testing.T, address, path string) (status int, body string) {
 	t.Helper()
 	client := http.Client{Timeout: Patience}
 	response, err := client.Get("http://" + address + path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	text, err := io.ReadAll(response.Body)
-	if err := errors.Join(err, response.Body.Close()); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err, response.Body.Close())
 	return response.StatusCode, string(text)
 }

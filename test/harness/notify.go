@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"mayfly/test/drill"
 )
 
 // NotifySocket is a socket that stands for systemd's.
@@ -19,9 +21,7 @@ func NewNotifySocket(t *testing.T) *NotifySocket {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "notify")
 	conn, err := net.ListenPacket("unixgram", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	t.Setenv("NOTIFY_SOCKET", path)
 	return &NotifySocket{t, conn}
@@ -31,12 +31,8 @@ func NewNotifySocket(t *testing.T) *NotifySocket {
 func (s *NotifySocket) Next() string {
 	s.t.Helper()
 	var text [1000]byte
-	if err := s.conn.SetReadDeadline(time.Now().Add(Patience)); err != nil {
-		s.t.Fatal(err)
-	}
+	drill.Check(s.t, s.conn.SetReadDeadline(time.Now().Add(Patience)))
 	n, _, err := s.conn.ReadFrom(text[:])
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	drill.Check(s.t, err)
 	return string(text[:n])
 }

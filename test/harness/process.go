@@ -161,9 +161,7 @@ func FreePort(t *testing.T) string {
 		}
 		defer ln.Close()
 		_, port, err := net.SplitHostPort(ln.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		return port
 	}
 	t.Fatal("no port is free")
@@ -276,12 +274,8 @@ func start(t *testing.T, env []string, port, dir string, args ...string) *Proces
 	p.Cmd.Dir, p.Cmd.Env = home, append(os.Environ(), env...)
 	p.Cmd.Stderr = &p.Log
 	stdout, err := p.Cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
+	drill.Check(t, p.Cmd.Start())
 	t.Cleanup(p.Discard)
 	ready := make(chan error, 1)
 	go func() {
@@ -306,9 +300,7 @@ func start(t *testing.T, env []string, port, dir string, args ...string) *Proces
 		t.Fatalf("mayfly did not get ready\n%s", p.Log.String())
 	}
 	ports, err := os.ReadFile(p.PortFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	p.Port, _, _ = strings.Cut(string(ports), "\n")
 	return p
 }
@@ -327,9 +319,7 @@ func (p *Process) Discard() {
 // Signal sends a signal.
 func (p *Process) Signal(s syscall.Signal) {
 	p.T.Helper()
-	if err := p.Cmd.Process.Signal(s); err != nil {
-		p.T.Fatal(err)
-	}
+	drill.Check(p.T, p.Cmd.Process.Signal(s))
 }
 
 // Wait waits for the end and returns the exit code; -1 if a signal ended the process.

@@ -116,13 +116,9 @@ func install(t *testing.T, name string, fill func(dir string)) (dir string) {
 	if _, err := os.Stat(whole); err == nil {
 		return dir
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.MkdirAll(dir, 0o755))
 	fill(dir)
-	if err := os.WriteFile(whole, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.WriteFile(whole, nil, 0o644))
 	return dir
 }
 

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"mayfly/test/drill"
 	"mayfly/test/harness"
 
 	"github.com/chromedp/cdproto/emulation"
@@ -57,9 +58,7 @@ func openBrowser(t *testing.T, url string) *browser {
 
 func (b *browser) run(actions ...chromedp.Action) {
 	b.t.Helper()
-	if err := chromedp.Run(b.ctx, actions...); err != nil {
-		b.t.Fatal(err)
-	}
+	drill.Check(b.t, chromedp.Run(b.ctx, actions...))
 }
 
 // await waits until an expression of JavaScript is true.
@@ -107,9 +106,7 @@ func (b *browser) keep(name string, shot func(*[]byte) chromedp.Action) {
 	}
 	var picture []byte
 	b.run(shot(&picture))
-	if err := os.WriteFile(filepath.Join(b.t.ArtifactDir(), name+".png"), picture, 0o644); err != nil {
-		b.t.Fatal(err)
-	}
+	drill.Check(b.t, os.WriteFile(filepath.Join(b.t.ArtifactDir(), name+".png"), picture, 0o644))
 }
 
 // whole takes all of the page, visible what the window shows.
@@ -214,9 +211,7 @@ func TestPageInBrowser(t *testing.T) {
 	// Refused: the default has changed meanwhile.
 	b.run(b.click(`#containers-body tr:nth-of-type(2) td:last-child button`), b.fill("#change-ttl", "100000000"))
 	b.await(`!document.getElementById("change-apply").disabled`)
-	if err := c.Do(t.Context(), "CONTAINER.SET", "orders", "TTL", 50*86400).Err(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, c.Do(t.Context(), "CONTAINER.SET", "orders", "TTL", 50*86400).Err())
 	b.run(b.click(`#change-apply`))
 	b.await(`/Someone else has changed this default/.test(document.getElementById("change-error").innerText)`)
 	if ttl := defaultOf(t, c, "orders"); ttl != "4320000" {
@@ -230,15 +225,11 @@ func TestPageInBrowser(t *testing.T) {
 
 	// Refused: more would die than the page has shown.
 	b.await(`document.getElementById("change").open === false`)
-	if err := c.Do(t.Context(), "CONTAINER.CREATE", "young", "TTL", 1000).Err(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, c.Do(t.Context(), "CONTAINER.CREATE", "young", "TTL", 1000).Err())
 	b.await(`document.querySelectorAll("#containers-body tr").length === 4`)
 	b.run(b.click(`#containers-body tr:nth-of-type(4) td:last-child button`), b.fill("#change-ttl", "1"))
 	b.await(`!document.getElementById("change-apply").disabled`)
-	if err := c.Do(t.Context(), "DOC.PUT", "young", "a", "{}").Err(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, c.Do(t.Context(), "DOC.PUT", "young", "a", "{}").Err())
 	harness.WaitFor(t, "a document to be older than a second", func() bool {
 		left, err := c.Do(t.Context(), "DOC.TTL", "young", "a").Int()
 		return err == nil && left < 999
@@ -377,9 +368,7 @@ func TestPageWritesDocuments(t *testing.T) {
 	_, c, url := startPage(t)
 	put := func(id, text string) {
 		t.Helper()
-		if err := c.Do(t.Context(), "DOC.PUT", "carts", id, text).Err(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, c.Do(t.Context(), "DOC.PUT", "carts", id, text).Err())
 	}
 	has := func(id, want string) {
 		t.Helper()
@@ -387,9 +376,7 @@ func TestPageWritesDocuments(t *testing.T) {
 			t.Errorf("%s is %s, not %s: %v", id, got, want, err)
 		}
 	}
-	if err := c.Do(t.Context(), "CONTAINER.CREATE", "carts", "TTL", 86400).Err(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, c.Do(t.Context(), "CONTAINER.CREATE", "carts", "TTL", 86400).Err())
 	put("7", `{"b":12345678901234567890,"a":[1.0,"x, y"]}`)
 	b := openBrowser(t, url)
 	b.await(`document.querySelectorAll("#documents-list li").length === 1`)
@@ -439,9 +426,7 @@ func TestPageWritesDocuments(t *testing.T) {
 
 	// A document that has died meanwhile is not made again.
 	edit(end, "")
-	if err := c.Do(t.Context(), "DOC.DEL", "carts", "7").Err(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, c.Do(t.Context(), "DOC.DEL", "carts", "7").Err())
 	b.run(b.click("#edit-save"))
 	b.await(`document.getElementById("edit-error").innerText.includes("deleted")`)
 	b.run(b.click("#edit-cancel"), b.click("#document-edit"))
@@ -544,15 +529,11 @@ func TestPageShowsMore(t *testing.T) {
 	if got := b.text("#document-text"); got != numbers {
 		t.Errorf("the text is %s, not %s", got, numbers)
 	}
-	if err := c.Do(t.Context(), "DOC.PUT", "carts", "soon", "{}", "TTL", 40).Err(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, c.Do(t.Context(), "DOC.PUT", "carts", "soon", "{}", "TTL", 40).Err())
 	b.await(`document.querySelector("#containers-body [data-name=carts]").cells[5].innerText === "1"`) // whether the minute of the clock ends before or not
 	b.await(`/ann@example.org/.test(document.getElementById("log-body").innerText) && /the default/.test(document.getElementById("log-body").innerText)`)
 	// The list of last deaths grows by itself.
-	if err := c.Do(t.Context(), "DOC.PUT", "carts", "next", `{"mail":"bob@example.org"}`, "TTL", 1).Err(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, c.Do(t.Context(), "DOC.PUT", "carts", "next", `{"mail":"bob@example.org"}`, "TTL", 1).Err())
 	b.await(`/bob@example.org[^]*ann@example.org/.test(document.getElementById("log-body").innerText)`)
 	b.keep("log", whole)
 }
@@ -598,9 +579,7 @@ func TestPageOfHostileTexts(t *testing.T) {
 		var text bytes.Buffer
 		e := json.NewEncoder(&text)
 		e.SetEscapeHTML(false)
-		if err := e.Encode(map[string]any{id: id, "all": ids}); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, e.Encode(map[string]any{id: id, "all": ids}))
 		do("DOC.PUT", name, id, text.String())
 		do("DOC.PUT", name, "dead "+id, text.String(), "TTL", 1)
 	}
@@ -723,9 +702,7 @@ func defaultOf(t *testing.T, c *redis.Client, name string) string {
 	fields, err := c.Do(t.Context(), "CONTAINER.GET", name).Slice()
 	if err != nil {
 		m, err := c.Do(t.Context(), "CONTAINER.GET", name).Result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		return fmt.Sprint(m.(map[any]any)["ttl"])
 	}
 	return fmt.Sprint(fields[3])

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"mayfly/test/drill"
 	"mayfly/test/harness"
 )
 
@@ -18,9 +19,7 @@ func TestEphemeral(t *testing.T) {
 	folders := func() []string {
 		t.Helper()
 		list, err := filepath.Glob(filepath.Join(tmp, "*"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		return list
 	}
 	start := func() *harness.Process {

@@ -35,9 +35,7 @@ func TestClientsThatHoard(t *testing.T) {
 			var lost atomic.Int32
 			for range clients {
 				c, err := net.Dial("tcp", "127.0.0.1:"+p.Port)
-				if err != nil {
-					t.Fatal(err)
-				}
+				drill.Check(t, err)
 				defer c.Close()
 				go func() { // until it is refused or disconnected
 					for lines := bufio.NewReader(c); ; {
@@ -49,9 +47,7 @@ func TestClientsThatHoard(t *testing.T) {
 					}
 				}()
 				_, _ = io.WriteString(c, text) // it may be cut off meanwhile
-				if err := db.Set(t.Context(), "other", "1", 0).Err(); err != nil {
-					t.Fatal(err)
-				}
+				drill.Check(t, db.Set(t.Context(), "other", "1", 0).Err())
 			}
 			harness.WaitFor(t, "the server to hold some of it", func() bool { return harness.Figure(t, db, "mem_clients_normal") >= 4<<20 })
 			if held := harness.Figure(t, db, "mem_clients_normal"); held > most<<20 {
@@ -78,15 +74,11 @@ func TestClientsThatTakeNoReplies(t *testing.T) {
 	clients := drill.Pick(0, 40, 100)
 	db := p.Client()
 	for _, kind := range []string{"a", "b", "c"} {
-		if err := db.Set(t.Context(), kind, strings.Repeat(kind, size), 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, db.Set(t.Context(), kind, strings.Repeat(kind, size), 0).Err())
 	}
 	for range clients {
 		c, err := net.Dial("tcp", "127.0.0.1:"+p.Port)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		defer c.Close()
 		_ = c.(*net.TCPConn).SetReadBuffer(4 << 10)
 		for range 20 { // more than buffers on the way take
@@ -125,15 +117,11 @@ func TestClientsThatTakeNoSmallReplies(t *testing.T) {
 	harness.Parallel(t)
 	p := harness.Start(t, t.TempDir())
 	db := p.Client()
-	if err := db.Set(t.Context(), "k", strings.Repeat("v", 30_000), 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, db.Set(t.Context(), "k", strings.Repeat("v", 30_000), 0).Err())
 	clients := drill.Pick(0, 10, 40)
 	for i := range clients {
 		c, err := net.Dial("tcp", "127.0.0.1:"+p.Port)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		defer c.Close()
 		_ = c.(*net.TCPConn).SetReadBuffer(4 << 10)
 		for range 20 { // more than buffers on the way take

@@ -30,9 +30,7 @@ func TestLoad(t *testing.T) {
 	needFiles(t, number+200)
 	p := harness.Start(t, filepath.Join(t.TempDir(), "data"), "--maxclients", fmt.Sprint(number+ordinary+10))
 	c := p.Client()
-	if err := c.Set(t.Context(), "big", strings.Repeat("x", valueSize), 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, c.Set(t.Context(), "big", strings.Repeat("x", valueSize), 0).Err())
 	idle := residentSize(t, p)
 
 	crowd := make([]net.Conn, number)
@@ -60,13 +58,9 @@ func TestLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 		if kind := n % 10; kind == 6 { // is gone without a word
-			if err := errors.Join(nc.(*net.TCPConn).SetLinger(0), nc.Close()); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, nc.(*net.TCPConn).SetLinger(0), nc.Close())
 		} else if kind == 7 { // has said all it wants to say, and goes on reading
-			if err := nc.(*net.TCPConn).CloseWrite(); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, nc.(*net.TCPConn).CloseWrite())
 		}
 	}
 	var all sync.WaitGroup
@@ -164,9 +158,7 @@ func residentSize(t *testing.T, p *harness.Process) (bytes int64) {
 func needFiles(t *testing.T, want int) {
 	t.Helper()
 	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
 	if limit.Cur < uint64(want) {
 		harness.Absent(t, "%d open files are needed, %d are allowed: ulimit -Hn", want, limit.Cur)
 	}

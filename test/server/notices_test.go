@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"mayfly/test/drill"
 	"mayfly/test/harness"
 )
 
@@ -19,9 +20,7 @@ func TestLogTellsWhatClientsDoWrong(t *testing.T) {
 	plain, secret := "127.0.0.1:"+p.Port, host+":6380"
 	send := func(address, text string) {
 		c, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		defer c.Close()
 		_, _ = io.WriteString(c, text)
 		_, _ = io.Copy(io.Discard, c) // until the server ends it
@@ -32,9 +31,7 @@ func TestLogTellsWhatClientsDoWrong(t *testing.T) {
 		send(secret, "nonsense in plain text\r\n")
 	}
 	db := p.Client()
-	if err := db.ConfigSet(t.Context(), "requirepass", "secret").Err(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, db.ConfigSet(t.Context(), "requirepass", "secret").Err())
 	other := p.Client()
 	for range 5 {
 		_ = other.Do(t.Context(), "AUTH", "guess").Err()

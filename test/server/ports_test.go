@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"mayfly/test/drill"
 	"mayfly/test/harness"
 )
 
@@ -19,9 +20,7 @@ func TestPortAuto(t *testing.T) {
 	read := func() string {
 		t.Helper()
 		text, err := os.ReadFile(p.PortFile)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		return strings.TrimSuffix(string(text), "\n")
 	}
 	if n, err := strconv.Atoi(read()); err != nil || n == 0 || n == 6379 {

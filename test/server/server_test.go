@@ -86,9 +86,7 @@ func TestIllegalOptionsStopTheStart(t *testing.T) {
 func TestPortInUse(t *testing.T) {
 	harness.Parallel(t)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	defer ln.Close()
 	_, port, _ := net.SplitHostPort(ln.Addr().String())
 	dir := filepath.Join(t.TempDir(), "data")
@@ -131,9 +129,7 @@ func TestFolderInUse(t *testing.T) {
 	harness.Parallel(t)
 	first := harness.Start(t, filepath.Join(t.TempDir(), "data"))
 	c := first.Client()
-	if err := c.Set(t.Context(), "k", "v", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, c.Set(t.Context(), "k", "v", 0).Err())
 	harness.CheckRefusal(t, harness.RunToEnd(t, nil, "--bind", harness.Host(t), "--dir", first.Dir), first.Dir, "in use by another process", fmt.Sprint(first.Cmd.Process.Pid))
 	if err := c.Set(t.Context(), "k2", "v", 0).Err(); err != nil {
 		t.Errorf("the first server after the second has tried: %v", err)
@@ -158,9 +154,7 @@ func files(t *testing.T, dir string) string {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	return list.String()
 }
 
@@ -217,17 +211,11 @@ func TestTLS(t *testing.T) {
 func TestStartsWithRedisConf(t *testing.T) {
 	harness.Parallel(t)
 	dir, home := filepath.Join(t.TempDir(), "data"), t.TempDir()
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.Mkdir(dir, 0o700))
 	dump := filepath.Join(dir, "dump.rdb")
-	if err := os.WriteFile(dump, []byte("REDIS0010"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.WriteFile(dump, []byte("REDIS0010"), 0o600))
 	conf, err := filepath.Abs("server/config/testdata/redis-7.0.15.conf")
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	logFile, pidFile := filepath.Join(home, "redis.log"), filepath.Join(home, "redis.pid")
 	p := harness.Start(t, dir, "--config", conf, "--supervised", "auto", "--daemonize", "no", "--logfile", logFile, "--pidfile", pidFile)
 	if got := p.CLI("SET", "k", "v"); got != "OK" {
@@ -299,9 +287,7 @@ func TestSourcesOfOptions(t *testing.T) {
 		args = append(args, name)
 	}
 	got, err := c.Do(t.Context(), args...).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("CONFIG GET\n got %v\nwant %v", got, want)
 	}
@@ -319,9 +305,7 @@ func TestConfigSetTakesEffect(t *testing.T) {
 	}
 	c := p.Client()
 	for _, pair := range [][2]string{{"appendfsync", "always"}, {"active-expire-effort", "10"}, {"loglevel", "notice"}, {"requirepass", "secret"}} {
-		if err := c.ConfigSet(t.Context(), pair[0], pair[1]).Err(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, c.ConfigSet(t.Context(), pair[0], pair[1]).Err())
 	}
 	if err := c.Set(t.Context(), "k", "v", 0).Err(); err != nil {
 		t.Errorf("a client that was connected before there was a password: %v", err)
@@ -332,13 +316,9 @@ func TestConfigSetTakesEffect(t *testing.T) {
 	if got := p.CLI("-a", "secret", "--no-auth-warning", "GET", "k"); got != "v" {
 		t.Errorf("GET with the password: %s", got)
 	}
-	if err := c.ConfigSet(t.Context(), "maxclients", "1").Err(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, c.ConfigSet(t.Context(), "maxclients", "1").Err())
 	nc, err := net.Dial("tcp", "127.0.0.1:"+p.Port)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	defer nc.Close()
 	buf := make([]byte, 256)
 	if n, err := nc.Read(buf); err != nil || string(buf[:n]) != "-ERR max number of clients reached\r\n" {
@@ -451,9 +431,7 @@ func TestAcknowledgedWritesSurvive(t *testing.T) {
 		t.Run(signal.String(), func(t *testing.T) {
 			t.Parallel()
 			p := harness.Start(t, filepath.Join(t.TempDir(), "data"))
-			if err := p.Client().Do(t.Context(), "CONTAINER.SET", "orders", "TTL", "3600").Err(); err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, p.Client().Do(t.Context(), "CONTAINER.SET", "orders", "TTL", "3600").Err())
 			const clients = 4
 			enough := drill.Pick(0, 100, 2000)
 			var acknowledged [clients]int
@@ -513,13 +491,9 @@ func TestSecondSignal(t *testing.T) {
 	harness.Parallel(t)
 	p := harness.Start(t, filepath.Join(t.TempDir(), "data"))
 	c := p.Client()
-	if err := c.Set(t.Context(), "big", bytes.Repeat([]byte("x"), 8<<20), 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, c.Set(t.Context(), "big", bytes.Repeat([]byte("x"), 8<<20), 0).Err())
 	nc, err := net.Dial("tcp", "127.0.0.1:"+p.Port)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	defer nc.Close()
 	if _, err := nc.Write(bytes.Repeat([]byte("GET big\r\n"), 8)); err != nil {
 		t.Fatal(err)
@@ -545,9 +519,7 @@ func TestHarmlessSignals(t *testing.T) {
 	c := p.Client()
 	p.Signal(syscall.SIGHUP)
 	for range 100 {
-		if err := c.Ping(t.Context()).Err(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, c.Ping(t.Context()).Err())
 	}
 	p.Signal(syscall.SIGTERM)
 	p.Terminate() // a second SIGTERM does no harm
@@ -602,9 +574,7 @@ func TestProtectedMode(t *testing.T) {
 	p := harness.Start(t, filepath.Join(t.TempDir(), "data"), "--bind", "127.0.0.1", address)
 	// A library's first words would come between what the server says and the user.
 	nc, err := net.Dial("tcp", net.JoinHostPort(address, p.Port))
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	defer nc.Close()
 	if said, _ := io.ReadAll(nc); !strings.HasPrefix(string(said), "-DENIED mayfly is running in protected mode") {
 		t.Errorf("from outside, without a password set: %q", said)
@@ -619,9 +589,7 @@ func TestProtectedMode(t *testing.T) {
 	if err := outside(""); err == nil {
 		t.Error("from outside, without a password set: a command was carried out")
 	}
-	if err := inside.ConfigSet(t.Context(), "requirepass", "secret").Err(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, inside.ConfigSet(t.Context(), "requirepass", "secret").Err())
 	if err := outside("secret"); err != nil {
 		t.Errorf("from outside, with the password: %v", err)
 	}
@@ -629,9 +597,7 @@ func TestProtectedMode(t *testing.T) {
 		t.Errorf("from outside, without the password: %v", err)
 	}
 	for _, pair := range [][2]string{{"requirepass", ""}, {"protected-mode", "no"}} {
-		if err := inside.ConfigSet(t.Context(), pair[0], pair[1]).Err(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, inside.ConfigSet(t.Context(), pair[0], pair[1]).Err())
 	}
 	if err := outside(""); err != nil {
 		t.Errorf("from outside, with protected mode off: %v", err)
@@ -642,9 +608,7 @@ func TestProtectedMode(t *testing.T) {
 func outsideAddress(t *testing.T) string {
 	t.Helper()
 	list, err := net.InterfaceAddrs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	for _, a := range list {
 		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() && n.IP.To4() != nil {
 			return n.IP.String()

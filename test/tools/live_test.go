@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"mayfly/test/drill"
 	"mayfly/test/harness"
 )
 
@@ -59,9 +60,7 @@ func TestForecastAndTop(t *testing.T) {
 	harness.Parallel(t)
 	dir := t.TempDir()
 	socket, file := filepath.Join(dir, "s"), filepath.Join(dir, "password")
-	if err := os.WriteFile(file, []byte("secret\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.WriteFile(file, []byte("secret\n"), 0o600))
 	p := harness.Start(t, filepath.Join(dir, "data"), "--requirepass", "secret", "--unixsocket", socket)
 	commands := "CONTAINER.CREATE orders TTL 3600\nDOC.PUT orders 1 {}\nDOC.PUT orders 2 '{\"ttl\":1800}'\nDOC.PUT orders 3 '{\"ttl\":-1}'\nSET key value EX 7200\n"
 	if said, _ := p.CLIWith(strings.NewReader(commands), "-a", "secret", "--no-auth-warning"); said != strings.Repeat("OK\n", 5) {
@@ -122,9 +121,7 @@ func TestForecastAndTop(t *testing.T) {
 func TestForecastOfAnotherServer(t *testing.T) {
 	harness.Parallel(t)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	defer ln.Close()
 	go func() {
 		for {
@@ -176,20 +173,14 @@ func TestTopOnTerminal(t *testing.T) {
 		cmd := exec.Command("timeout", "90", script, "-qefc", "bash -c '"+shell+"'", "/dev/null")
 		cmd.Env = append(os.Environ(), "LANG=C.UTF-8", "LC_ALL=C.UTF-8", "TERM=xterm", "NO_COLOR=1")
 		keys, err := cmd.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		var out harness.LogBuffer
 		cmd.Stdout = &out
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, cmd.Start())
 		harness.WaitFor(t, "the first screen", func() bool {
 			return strings.Count(out.String(), "\x1b[H") > 0 && strings.Contains(out.String(), "\x1b[J")
 		})
-		if err := os.WriteFile(drawn, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, os.WriteFile(drawn, nil, 0o600))
 		harness.WaitFor(t, "the second screen", func() bool { return strings.Count(out.String(), "\x1b[H") > 1 })
 		_, _ = io.WriteString(keys, key)
 		if err := cmd.Wait(); err != nil {
@@ -224,12 +215,8 @@ func TestForecastOfFollower(t *testing.T) {
 	leader := c.Leader()
 	direct := leader.Connect()
 	defer direct.Close()
-	if err := direct.Do(t.Context(), "CONTAINER.CREATE", "orders", "TTL", 1800).Err(); err != nil {
-		t.Fatal(err)
-	}
-	if err := direct.Do(t.Context(), "DOC.PUT", "orders", "1", "{}").Err(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, direct.Do(t.Context(), "CONTAINER.CREATE", "orders", "TTL", 1800).Err())
+	drill.Check(t, direct.Do(t.Context(), "DOC.PUT", "orders", "1", "{}").Err())
 	c.Settle()
 	host, port, _ := net.SplitHostPort(c.Others(leader)[0].ClientAddr)
 	follower := []string{"--host", host, "--port", port}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"mayfly/test/drill"
 	"mayfly/test/harness"
 
 	"github.com/redis/go-redis/v9"
@@ -22,9 +23,7 @@ func startRedis(t *testing.T) (*redis.Client, string) {
 	t.Helper()
 	host := harness.Host(t)
 	cmd := exec.Command(harness.Need(t, "redis-server"), "--bind", host, "--port", "6379", "--save", "", "--appendonly", "no", "--dir", t.TempDir())
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	address := net.JoinHostPort(host, "6379")
 	c := redis.NewClient(&redis.Options{Addr: address, ReadTimeout: harness.Patience})
@@ -52,9 +51,7 @@ func TestImportFromRedis(t *testing.T) {
 	// The connection breaks when most of the values are through, once.
 	var through atomic.Int64
 	relay, err := net.Listen("tcp", net.JoinHostPort(harness.Host(t), "0"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	t.Cleanup(func() { _ = relay.Close() })
 	go func() {
 		for {
@@ -104,9 +101,7 @@ func TestImportFromRedis(t *testing.T) {
 		t.Error("the file of the progress is still there")
 	}
 	c := target.Client()
-	if err := c.Do(t.Context(), "SELECT", "sessions").Err(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, c.Do(t.Context(), "SELECT", "sessions").Err())
 	check := redis.NewClient(&redis.Options{Addr: to, DB: 16, ReadTimeout: harness.Patience})
 	defer check.Close()
 	if n, err := check.DBSize(t.Context()).Result(); n != keys+1 || err != nil {
@@ -121,9 +116,7 @@ func TestImportFromRedis(t *testing.T) {
 	}
 
 	// A dry run writes nothing, and an export says what to do.
-	if err := check.FlushDB(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, check.FlushDB(t.Context()).Err())
 	if report := run(1, "--dry-run"); !strings.Contains(report, fmt.Sprintf("nothing is written; the import would be of 1 containers and %d items", keys+1)) {
 		t.Error(report)
 	}
@@ -144,9 +137,7 @@ func TestImportOfRedisJSON(t *testing.T) {
 		{"JSON.SET", "ever", "$", `{"a":[1,2]}`}, {"JSON.SET", "own", "$", `{"ttl":300}`}, {"JSON.SET", "array", "$", `[1,"x"]`}, {"PEXPIRE", "array", 500_000},
 		{"SET", "plain", "x", "PX", 500_000},
 	} {
-		if err := c.Do(t.Context(), args...).Err(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, c.Do(t.Context(), args...).Err())
 	}
 	_, report := harness.Tool(t, 1, "", "import", "redis://127.0.0.1:"+a.Port, "127.0.0.1:"+b.Port)
 	if !strings.Contains(report, "key own: the document has a member ttl") || !strings.Contains(report, "3 items; 0 are dead") || !strings.Contains(report, "1 keys are bad\n") {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"mayfly/test/drill"
 	"mayfly/test/harness"
 
 	"github.com/redis/go-redis/v9"
@@ -194,9 +195,7 @@ func TestImportKeepsTimes(t *testing.T) {
 		}
 	}
 	// What was written later stays, as in a folder. Without the option a server overwrites.
-	if err := c.Do(t.Context(), "DOC.PUT", "orders", "none", `{"here":1}`).Err(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, c.Do(t.Context(), "DOC.PUT", "orders", "none", `{"here":1}`).Err())
 	lines := fmt.Sprintf(`{"container":"orders","id":"none","ts":%d000,"doc":{"there":1}}`, now-1000)
 	if report := into(0, lines, "--keep-times"); !strings.Contains(report, "0 items; 0 are dead, 1 were written later where they go to, 0 lines are bad\n") {
 		t.Error(report)
@@ -241,9 +240,7 @@ func TestExportWithoutSpace(t *testing.T) {
 	data := filepath.Join(dir, "data")
 	p := harness.Start(t, data)
 	for i := range 200 {
-		if err := p.Client().Set(t.Context(), fmt.Sprint("key-", i), strings.Repeat("x", 10_000), 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, p.Client().Set(t.Context(), fmt.Sprint("key-", i), strings.Repeat("x", 10_000), 0).Err())
 	}
 	p.Terminate()
 	for _, format := range []string{"buntdb", "ndjson"} {
@@ -297,20 +294,14 @@ func TestDamagedFolderAndTheWayOut(t *testing.T) {
 	p := harness.Start(t, dir, "--partitions", "1")
 	client := p.Client()
 	for i := range 100 {
-		if err := client.Set(t.Context(), fmt.Sprint("key-", i), "value", 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, client.Set(t.Context(), fmt.Sprint("key-", i), "value", 0).Err())
 	}
 	p.Terminate()
 	file := filepath.Join(dir, "partition-000.db")
 	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	content[bytes.Index(content, []byte("key-50"))-1]++
-	if err := os.WriteFile(file, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, os.WriteFile(file, content, 0o600))
 	repaired := dir + "-repaired"
 	harness.CheckRefusal(t, harness.RunToEnd(t, nil, "--bind", harness.Host(t), "--dir", dir, "--partitions", "1"), file, "is damaged at bytes", "mayfly check "+dir, "mayfly repair "+dir+" <newdir>")
 	harness.Tool(t, 1, "", "check", dir)

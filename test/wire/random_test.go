@@ -97,9 +97,7 @@ func startRedis(t *testing.T, args ...string) string {
 	host := harness.Host(t)
 	cmd := exec.Command(harness.Need(t, "redis-server"), append([]string{"--bind", host, "--port", "6379", "--save", "", "--appendonly", "no",
 		"--dir", t.TempDir(), "--set-proc-title", "no", "--proto-max-bulk-len", "16mb"}, args...)...)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -297,9 +295,7 @@ func (servers *both) join(t *testing.T, server, clients int) *roundTable {
 	for range clients {
 		conn := table.dial(server)
 		raw, err := conn.SyscallConn()
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		table.guests = append(table.guests, &guest{conn: conn, raw: raw})
 	}
 	return table
@@ -317,9 +313,7 @@ func (table *roundTable) dial(server int) *net.TCPConn {
 	if err == nil {
 		err = conn.SetDeadline(time.Now().Add(10 * harness.Patience))
 	}
-	if err != nil {
-		table.t.Fatal(err)
-	}
+	drill.Check(table.t, err)
 	return conn.(*net.TCPConn)
 }
 

@@ -23,12 +23,8 @@ func TestAsAModel(t *testing.T) {
 	for range drill.Pick(5, 20, 500) {
 		m := NewMemory()
 		f, err := vfs.CreateNew(m, path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(f.Sync(), vfs.SyncDir(m, Dir)); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
+		drill.Check(t, f.Sync(), vfs.SyncDir(m, Dir))
 		var now, onDisk []byte
 		dirty := map[int]bool{}
 		touch := func(from, to int) {
@@ -59,9 +55,7 @@ func TestAsAModel(t *testing.T) {
 				copy(now[at:], b)
 				touch(at, at+size)
 			case 3:
-				if err := f.Truncate(int64(at)); err != nil {
-					t.Fatal(err)
-				}
+				drill.Check(t, f.Truncate(int64(at)))
 				if at > len(now) {
 					touch(len(now), at)
 					now = append(now, make([]byte, at-len(now))...)
@@ -73,9 +67,7 @@ func TestAsAModel(t *testing.T) {
 					}
 				}
 			case 4:
-				if err := f.Sync(); err != nil {
-					t.Fatal(err)
-				}
+				drill.Check(t, f.Sync())
 				onDisk = written()
 				clear(dirty)
 			case 5:
@@ -113,9 +105,7 @@ func TestAsAModel(t *testing.T) {
 func names(t *testing.T, m *Memory) (all []string) {
 	t.Helper()
 	entries, err := m.ReadDir(Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	for _, e := range entries {
 		all = append(all, e.Name())
 	}
@@ -127,12 +117,8 @@ func TestNames(t *testing.T) {
 	t.Parallel()
 	m := NewMemory()
 	Write(t, m, path, []byte("text"))
-	if err := vfs.SyncDir(m, Dir); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Rename(path, Dir+"/g"); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, vfs.SyncDir(m, Dir))
+	drill.Check(t, m.Rename(path, Dir+"/g"))
 	Write(t, m, Dir+"/h", nil)
 	r, found := drill.Rand(t), map[string]bool{}
 	m.Look(func(d Disk) {
@@ -165,9 +151,7 @@ func TestErrors(t *testing.T) {
 	_, exists := vfs.CreateNew(m, path)
 	_, below := m.Stat(path + "/x")
 	reader, err := m.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	_, readOnly := reader.WriteAt([]byte("x"), 0)
 	for got, want := range map[error]error{
 		missing: fs.ErrNotExist, exists: fs.ErrExist, below: syscall.ENOTDIR, readOnly: syscall.EBADF,
@@ -177,9 +161,7 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%v, want %v", got, want)
 		}
 	}
-	if err := errors.Join(reader.Close(), m.RemoveAll(Dir)); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, reader.Close(), m.RemoveAll(Dir))
 	if _, err := m.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
@@ -191,9 +173,7 @@ func TestFull(t *testing.T) {
 	m := NewMemory()
 	m.Limit(100)
 	f, err := vfs.CreateNew(m, path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	written := 0
 	m.AfterWrite = func(Disk) { written++ }
 	if n, err := f.WriteAt(make([]byte, 130), 0); n != 100 || !vfs.IsFull(err) {
@@ -202,9 +182,7 @@ func TestFull(t *testing.T) {
 	if n, err := f.WriteAt(make([]byte, 130), 0); n != 100 || !vfs.IsFull(err) || written != 2 {
 		t.Errorf("over what is there: %d bytes, %v", n, err)
 	}
-	if err := f.Truncate(10); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, f.Truncate(10))
 	m.Take(20)
 	if free, _, _ := m.Room(Dir); free != 20 || f.Allocate(31) == nil || f.Allocate(30) != nil {
 		t.Errorf("%d bytes are free", free)
@@ -220,21 +198,15 @@ func TestLocks(t *testing.T) {
 	m := NewMemory()
 	open := func() vfs.File {
 		f, err := m.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		return f
 	}
 	a, b, c := open(), open(), open()
-	if err := errors.Join(a.Lock(true), b.Lock(true)); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, a.Lock(true), b.Lock(true))
 	if err := c.Lock(false); !errors.Is(err, vfs.ErrLocked) {
 		t.Errorf("beside shared locks: %v", err)
 	}
-	if err := errors.Join(a.Close(), b.Close(), c.Lock(false)); err != nil {
-		t.Error(err)
-	}
+	drill.Report(t, a.Close(), b.Close(), c.Lock(false))
 	if err := open().Lock(true); !errors.Is(err, vfs.ErrLocked) {
 		t.Errorf("beside an exclusive lock: %v", err)
 	}

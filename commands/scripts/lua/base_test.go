@@ -4,6 +4,8 @@ import (
 	"errors"
 	"math"
 	"testing"
+
+	"mayfly/test/drill"
 )
 
 // The base library counts the work for long strings.
@@ -11,9 +13,7 @@ func TestBaseLibraryCountsLongStrings(t *testing.T) {
 	t.Parallel()
 	for _, f := range []string{"rawequal(s, r)", "rawget(t, s)", "next(t, s)"} {
 		chunk, err := Compile("local s = string.rep('x', 1000000) local r, t = s .. '', {[s] = 1} for i = 1, 100 do "+f+" end", "chunk")
-		if err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, err)
 		asks := turns(20)
 		m := New()
 		m.Reset(64<<20, &asks)
