@@ -10,8 +10,8 @@ import (
 	"mayfly/test/drill"
 )
 
-// A node whose identity, raft log or data files are damaged or gone comes back with a new id and with what
-// the others have. Other files of its folder stay where they are.
+// A node of whose files some are damaged or gone comes back with a new id and with what the others have.
+// Damaged stores are set aside, all of them. Other files of its folder stay where they are.
 func TestDamagedClusterFiles(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()
@@ -19,7 +19,24 @@ func TestDamagedClusterFiles(t *testing.T) {
 	for i := range 20 {
 		c.mustPut(fmt.Sprint("key", i), "value")
 	}
+	aside := 0
 	for name, damage := range map[string]func(t *testing.T, dir string){
+		"all gone": func(t *testing.T, dir string) {
+			check(t, os.RemoveAll(dir))
+			check(t, os.Mkdir(dir, 0o700))
+			c.mustPut("meanwhile", "1")
+		},
+		"data damaged": func(t *testing.T, dir string) {
+			stores, err := filepath.Glob(filepath.Join(dir, "partition-*.db"))
+			check(t, err)
+			for _, path := range stores {
+				text, err := os.ReadFile(path)
+				check(t, err)
+				text[len(text)/2] ^= 0xff
+				check(t, os.WriteFile(path, text, 0o600))
+			}
+			aside = len(stores)
+		},
 		"identity damaged": func(t *testing.T, dir string) {
 			path := filepath.Join(dir, "cluster", "identity.json")
 			text, err := os.ReadFile(path)
@@ -48,7 +65,9 @@ func TestDamagedClusterFiles(t *testing.T) {
 				return err == nil
 			})
 			hurt.stop(t)
-			check(t, os.WriteFile(filepath.Join(hurt.dir, "redis.conf"), []byte("port 1\n"), 0o600))
+			other := filepath.Join(hurt.dir, "redis.conf")
+			check(t, os.WriteFile(other, []byte("port 1\n"), 0o600))
+			aside = 0
 			damage(t, hurt.dir)
 			hurt.start(t)
 			eventually(t, "it votes with a new id", func() bool {
@@ -56,8 +75,11 @@ func TestDamagedClusterFiles(t *testing.T) {
 				return self != nil && self.Voter && self.ID != id
 			})
 			c.has(hurt, "key19", "value")
-			if _, err := os.Stat(filepath.Join(hurt.dir, "redis.conf")); err != nil {
+			if _, err := os.Stat(other); (err != nil) != (name == "all gone") {
 				t.Error(err)
+			}
+			if found, err := filepath.Glob(filepath.Join(hurt.dir, "cluster", "damaged-*", "partition-*.db")); err != nil || len(found) < aside {
+				t.Errorf("%d of %d damaged files are set aside: %v", len(found), aside, err)
 			}
 		})
 	}
