@@ -1,6 +1,7 @@
 package repair
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -29,9 +30,7 @@ func repaired(t *testing.T, dir string) (*Report, map[place]record.Item) {
 	before := fingerprint(t, dir)
 	to := filepath.Join(newDir(t), "new")
 	report, err := Run(disk, dir, to, func(string, *Report) error { return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	if fingerprint(t, dir) != before {
 		t.Fatal("the damaged folder has changed")
 	}
@@ -39,9 +38,7 @@ func repaired(t *testing.T, dir string) (*Report, map[place]record.Item) {
 		t.Fatalf("the new folder is %s: %+v", in.State, in.Files)
 	}
 	state, err := starts(t, to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, err)
 	return report, state
 }
 
@@ -144,9 +141,7 @@ func TestRepairOfFilesWithoutItems(t *testing.T) {
 		compare(t, file, l.state, state, nil)
 	}
 	dir := l.copy(datadir.FormatName, func([]byte) []byte { return nil })
-	if err := disk.Remove(filepath.Join(dir, datadir.FormatName)); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, disk.Remove(filepath.Join(dir, datadir.FormatName)))
 	_, state := repaired(t, dir)
 	compare(t, "without a format", l.state, state, nil)
 }
@@ -160,9 +155,7 @@ func TestRepairWithoutSomeFiles(t *testing.T) {
 			continue
 		}
 		dir := l.copy(file, func(b []byte) []byte { return b })
-		if err := disk.Remove(filepath.Join(dir, file)); err != nil {
-			t.Fatal(err)
-		}
+		drill.Check(t, disk.Remove(filepath.Join(dir, file)))
 		report, state := repaired(t, dir)
 		if strings.HasPrefix(file, "journal") {
 			continue // nothing shows that the newest is missing
@@ -342,9 +335,7 @@ func TestRepairReportsMissingBytes(t *testing.T) {
 	from := strings.Index(content, `{"is":"here"}`)
 	to := from + strings.Index(content[from:], "gone")
 	to += strings.Index(content[to:], "*3\r\n$3\r\nset\r\n")
-	if err := writeFile(path, []byte(content[:from]+content[to:])); err != nil {
-		t.Fatal(err)
-	}
+	drill.Check(t, writeFile(path, []byte(content[:from]+content[to:])))
 	report, state := repaired(t, dir)
 	if len(state) != 1 || report.Clean() {
 		t.Errorf("%d items are left, and the report says %+v", len(state), report)
@@ -378,12 +369,48 @@ func TestRepairIsNotFooledByForgedRecords(t *testing.T) {
 	}
 }
 
+// span is a command in a file.
+type span struct{ file, text string }
+
+// newest returns the commands that have the newest version of a living item, but for those whose newest
+// version is a touch.
+func (l *lived) newest() map[place][]span {
+	l.t.Helper()
+	living, found := map[uint64]place{}, map[place][]span{}
+	for at, it := range l.state {
+		if it.Kind != record.Entry && it.Version != 0 {
+			living[it.Version] = at
+		}
+	}
+	for _, file := range l.files() {
+		content := vfstest.Read(l.t, disk, filepath.Join(l.dir, file))
+		c := aof.NewReader(bytes.NewReader(content), 0, int64(len(content)))
+		for cmd, err := c.Next(); err == nil; cmd, err = c.Next() {
+			if cmd.Del {
+				continue
+			}
+			key := string(cmd.Key)
+			value, err := c.AppendValue(nil, cmd)
+			if err != nil {
+				break
+			}
+			it, _, err := record.Decode(key, string(value))
+			_, touch := record.TouchedKey(key)
+			if at, ok := living[it.Version]; ok && err == nil && !touch && strings.HasSuffix(key, ":"+at.id) {
+				found[at] = append(found[at], span{file, string(content[c.From:c.Off])})
+			}
+		}
+	}
+	return found
+}
+
 // Several sectors are random bytes: each copied item has a version it once had, and the report mentions every
-// difference.
+// difference. What no sector has hit is copied.
 func TestRepairOfHeavyDamage(t *testing.T) {
 	t.Parallel()
 	seed, folders, torn := drill.Seed(t), 0, 0
 	l, random := newLived(t, seed), rand.New(rand.NewPCG(seed, 0))
+	newest, sound := l.newest(), 0
 	for _, file := range l.files() {
 		if file == datadir.FormatName {
 			continue
@@ -409,9 +436,17 @@ func TestRepairOfHeavyDamage(t *testing.T) {
 				_, there := state[at]
 				return named[at] || !there || report.Exposed > 0 || len(report.Policies) > 0
 			})
+			spoilt := string(vfstest.Read(t, disk, filepath.Join(dir, file)))
+			for at, commands := range newest {
+				if file != datadir.CatalogueName && slices.ContainsFunc(commands, func(s span) bool { return s.file != file || strings.Contains(spoilt, s.text) }) {
+					if sound++; state[at].Version != l.state[at].Version {
+						t.Errorf("%s: version %x of %v is whole in a file, and %x, of %d ms later, is copied", file, l.state[at].Version, at, state[at].Version, state[at].TS-l.state[at].TS)
+					}
+				}
+			}
 		}
 	}
-	if t.Logf("%d folders, %d with a torn end only", folders, torn); torn > folders/2 {
+	if t.Logf("%d folders, %d with a torn end only; %d items that were not hit", folders, torn, sound); torn > folders/2 || sound < folders {
 		t.Error("that tests little")
 	}
 }
@@ -433,15 +468,11 @@ func TestRepairWhenTheDiskCannotRead(t *testing.T) {
 				return nil
 			}}
 			s, err := openFolder(bad, l.dir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, err)
 			to := filepath.Join(newDir(t), "new")
 			report, err := s.repair(to, redating{}, func(string, *Report) error { return nil })
 			s.close()
-			if err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, err)
 			reported := false
 			for _, f := range report.Files {
 				for _, p := range f.Problems {
@@ -452,9 +483,7 @@ func TestRepairWhenTheDiskCannotRead(t *testing.T) {
 				t.Errorf("%s, sector at %d: %+v", file, from, report.Files)
 			}
 			state, err := starts(t, to)
-			if err != nil {
-				t.Fatal(err)
-			}
+			drill.Check(t, err)
 			missing := 0
 			for at := range l.state {
 				if _, ok := state[at]; !ok {
@@ -482,9 +511,7 @@ func TestRepairSaysThatAStoreIsLost(t *testing.T) {
 			}
 			dir := l.copy(name, func([]byte) []byte { return content })
 			if content == nil {
-				if err := disk.Remove(filepath.Join(dir, name)); err != nil {
-					t.Fatal(err)
-				}
+				drill.Check(t, disk.Remove(filepath.Join(dir, name)))
 			}
 			if in := mustInspect(t, dir); in.State != Damaged {
 				t.Errorf("%s %s: check says it is %s", name, what, in.State)
