@@ -26,24 +26,32 @@ func TestDeadlinesAreKept(t *testing.T) {
 		tx.Put(c, "number", keyspace.Document, `5`, expiry.Never)
 	})
 	h.clock.Advance(10 * time.Second)
-	ks := h.open("data", 2)
-	drill.Check(t, ks.Backup(h.path("backup")))
-	h.close(ks)
-	lines, _ := h.run(exitOK, "", "export", h.path("data"))
+	lines, _, want := h.carried("data")
 	if !strings.Contains(lines, `{"container":"sessions","default":"1200","mode":"strict","deadline":"expiresAt",`) {
 		t.Error(lines)
 	}
-	h.run(exitOK, lines, "import", h.path("imported"), "--partitions", "2")
-	h.run(exitOK, "", "repair", h.path("data"), h.path("repaired"))
-	want := h.content("data")
 	if len(want.Items) != 6 || want.Containers["sessions"].Policy.Deadline != "expiresAt" {
 		t.Fatalf("%+v", want)
 	}
+}
+
+// carried exports and imports a folder, backs it up and repairs it, each of which must give the same. It
+// returns the lines of the export, the report of the import, and the content.
+func (h *fixture) carried(data string) (lines, report string, want content) {
+	h.t.Helper()
+	ks := h.open(data, 2)
+	drill.Check(h.t, ks.Backup(h.path("backup")))
+	h.close(ks)
+	lines, _ = h.run(exitOK, "", "export", h.path(data))
+	_, report = h.run(exitOK, lines, "import", h.path("imported"), "--partitions", "2")
+	h.run(exitOK, "", "repair", h.path(data), h.path("repaired"))
+	want = h.content(data)
 	for _, name := range []string{"imported", "repaired", "backup"} {
 		if got := h.content(name); !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: %+v, want %+v", name, got, want)
+			h.t.Errorf("%s: %+v, want %+v", name, got, want)
 		}
 	}
+	return lines, report, want
 }
 
 // An import into a container obeys the container's deadline, wherever the documents are from.
