@@ -13,15 +13,16 @@ import (
 // no error. At each stage both programs lead with the other one following, and each gets the stores of the
 // other.
 //
-// MAYFLY_OLDER is the path of the older build; no commit is the older one for all times:
+// TEST_OLDER is the path of the older build; no commit is the older one for all times. A name that begins with
+// MAYFLY_ would be an option of the servers.
 //
 //	git worktree add /tmp/older COMMIT && (cd /tmp/older && go build -o /tmp/mayfly-older .)
-//	MAYFLY_OLDER=/tmp/mayfly-older go test ./test/cluster -run ClusterRollingUpgrade
+//	TEST_OLDER=/tmp/mayfly-older go test ./test/cluster -run ClusterRollingUpgrade
 func TestClusterRollingUpgrade(t *testing.T) {
 	t.Parallel()
-	older := os.Getenv("MAYFLY_OLDER")
+	older := os.Getenv("TEST_OLDER")
 	if older == "" {
-		t.Skip("NOT TESTED: an upgrade, without MAYFLY_OLDER; TestClusterRollingRestart does the same with one program")
+		t.Skip("NOT TESTED: an upgrade, without TEST_OLDER; TestClusterRollingRestart does the same with one program")
 	}
 	c := harness.NewCluster(t, ledgerArgs...)
 	c.Program = older
