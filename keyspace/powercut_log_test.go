@@ -21,7 +21,8 @@ import (
 // leave their number, and reads the log. Its ledger tells exactly which deaths the log must have after any of
 // the transactions.
 type deathLedger struct {
-	r *rand.Rand
+	r       *rand.Rand
+	deletes bool // the log has what is deleted, too
 
 	mu     sync.Mutex // protects what follows
 	writes []mortal   // in the order of their transactions
@@ -37,6 +38,7 @@ type mortal struct {
 	etag   uint64 // 0: the item was deleted
 	ts     int64  // ms
 	own    int64  // own end
+	gone   int64  // ms; when it was deleted, if the log has that
 }
 
 // end returns the moment in ms at which an item dies by its own end or by the container's default.
@@ -77,7 +79,7 @@ const (
 )
 
 func newDeathLedger(r *rand.Rand) *deathLedger {
-	return &deathLedger{r: r, ledgerGuarantees: ledgerGuarantees{seen: make(map[death]streamid.ID)}}
+	return &deathLedger{r: r, deletes: r.IntN(2) == 0, ledgerGuarantees: ledgerGuarantees{seen: make(map[death]streamid.ID)}}
 }
 
 // begin makes the container.
@@ -85,7 +87,7 @@ func (l *deathLedger) begin(ks *Keyspace) error {
 	var tx Tx
 	ks.BeginAll(&tx)
 	c := tx.CreateContainer(ledgerName, ledgerTTL, expiry.Strict)
-	err := tx.SetLog(c, LogSettings{Seconds: 1 << 30, MaxLen: 1_000_000, Bodies: true})
+	err := tx.SetLog(c, LogSettings{Seconds: 1 << 30, MaxLen: 1_000_000, Bodies: true, Deletes: l.deletes})
 	return errors.Join(err, ks.Wait(tx.Close()))
 }
 
@@ -272,11 +274,14 @@ func (l *deathLedger) compare(ks *Keyspace, g ledgerGuarantees) (n int, err erro
 
 // isDeath reports whether an entry is that of the death of an item.
 func (m *mortal) isDeath(e *deaths.Entry) bool {
-	cause := expiry.ByDocument
-	if m.own == expiry.Inherit {
+	cause, at := expiry.ByDocument, m.end()
+	switch {
+	case m.gone != 0:
+		cause, at = deaths.Deleted, m.gone
+	case m.own == expiry.Inherit:
 		cause = expiry.ByContainer
 	}
-	return e.At == m.end() && e.TS == m.ts && e.Own == m.own && e.Cause == cause && e.Kind == record.Plain &&
+	return e.At == at && e.TS == m.ts && e.Own == m.own && e.Cause == cause && e.Kind == record.Plain &&
 		e.HasBody && e.Body == ledgerBody(len(e.Body), m.number)
 }
 
@@ -298,6 +303,10 @@ func (l *deathLedger) after(number int, now int64) (lives map[string]*mortal, di
 			break
 		}
 		bury(m.id, m.ts)
+		if was := lives[m.id]; was != nil && m.etag == 0 && l.deletes {
+			was.gone = m.ts
+			died[death{m.id, was.etag}] = was
+		}
 		if delete(lives, m.id); m.etag != 0 {
 			lives[m.id] = &m
 		}

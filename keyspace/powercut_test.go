@@ -37,9 +37,9 @@ func powerCuts() int { return drill.Pick(15, 60, 1000) }
 //   - The transactions are a prefix of history: none is there in part, none without all earlier ones of all
 //     goroutines.
 //   - No item that they delete, or that is dead, is back.
-//   - A log has exactly the deaths of its container, each once and with its moment, and the entries that a
-//     reader has seen: at always all, at everysec those that were forced to disk. Others may be logged anew,
-//     with the same etag.
+//   - A log has exactly the deaths of its container, in every other round what was deleted too, each once and
+//     with its moment, and the entries that a reader has seen: at always all, at everysec those that were
+//     forced to disk. Others may be logged anew, with the same etag.
 //   - At always the time is no earlier than any reply has shown, although the wall clock has been set back.
 func TestPowerCut(t *testing.T) {
 	t.Parallel()
