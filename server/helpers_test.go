@@ -233,7 +233,15 @@ func dial(t testing.TB, address string) *client {
 func newClient(t testing.TB, nc net.Conn) *client {
 	t.Cleanup(func() { _ = nc.Close() })
 	must(t, nc.SetDeadline(time.Now().Add(testTimeout)))
-	return &client{nc, t, bufio.NewReader(nc)}
+	return &client{nc, t, bufio.NewReader(patient{nc})}
+}
+
+// patient has a deadline for each step of a test, however many there are.
+type patient struct{ net.Conn }
+
+func (p patient) Read(b []byte) (int, error) {
+	_ = p.SetReadDeadline(time.Now().Add(testTimeout)) // what is wrong, Read says
+	return p.Conn.Read(b)
 }
 
 // send writes text as it is.
@@ -248,7 +256,6 @@ func (c *client) send(text string) {
 // expect reads the bytes of want.
 func (c *client) expect(want string) {
 	c.t.Helper()
-	_ = c.SetReadDeadline(time.Now().Add(testTimeout)) // one for each step, however many a test has
 	got := make([]byte, len(want))
 	n, err := io.ReadFull(c.r, got)
 	if string(got) != want {
