@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mayfly/commands/engine"
+	"mayfly/commands/events"
 	"mayfly/keyspace"
 	"mayfly/test/drill"
 )
@@ -164,10 +165,10 @@ func TestSubscriptionsEnd(t *testing.T) {
 func TestUnwantedEvents(t *testing.T) {
 	w := newHarness(t)
 	x := &engine.Context{Engine: w.engine}
-	for _, events := range []engine.EventClasses{0, engine.ClassAll | engine.ClassNew | engine.ToKeyspace | engine.ToKeyevent, engine.ClassExpired | engine.ToKeyevent} {
-		w.engine.Broker.SetEventClasses(events)
-		if n := testing.AllocsPerRun(100, func() { x.Notify(engine.EventSet, nil, "k") }); n != 0 || x.Batch != nil {
-			t.Errorf("%s: %v allocations", events, n)
+	for _, classes := range []events.Classes{0, events.ClassAll | events.ClassNew | events.ToKeyspace | events.ToKeyevent, events.ClassExpired | events.ToKeyevent} {
+		w.engine.Broker.SetEventClasses(classes)
+		if n := testing.AllocsPerRun(100, func() { x.Notify(events.Set, nil, "k") }); n != 0 || x.Batch != nil {
+			t.Errorf("%s: %v allocations", classes, n)
 		}
 	}
 }
@@ -213,7 +214,7 @@ func TestEveryChangeHasAnEvent(t *testing.T) {
 			if w.sessions[listener] == nil {
 				w.do(listener, "PSUBSCRIBE", "__keyspace@*")
 			}
-			w.engine.Broker.SetEventClasses(engine.ClassAll | engine.ToKeyspace)
+			w.engine.Broker.SetEventClasses(events.ClassAll | events.ToKeyspace)
 			before := w.items()
 			w.received(listener)
 			play(s)

@@ -213,7 +213,7 @@ func TestACLCat(t *testing.T) {
 	known := texts(redis.do(t, "ACL", "CAT"))
 	for _, category := range texts(h.do(1, "ACL", "CAT")) {
 		ours := texts(h.do(1, "ACL", "CAT", strings.ToUpper(category)))
-		if len(ours) == 0 {
+		if len(ours) == 0 && !slices.Contains(known, category) { // of Redis' there are all
 			t.Errorf("%s: no commands", category)
 		}
 		if listed := texts(h.do(1, "COMMAND", "LIST", "FILTERBY", "ACLCAT", category)); !slices.Equal(ours, listed) {

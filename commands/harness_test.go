@@ -18,6 +18,7 @@ import (
 	"mayfly/commands/access"
 	"mayfly/commands/admin"
 	"mayfly/commands/engine"
+	"mayfly/commands/events"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 	"mayfly/keyspace/eviction"
@@ -327,7 +328,7 @@ func (h *testHost) ConfigSet(pairs [][2]string) error {
 // apply passes an option to the engine.
 func (h *testHost) apply(name, value string) error {
 	if name == "notify-keyspace-events" {
-		e, err := engine.ParseEventClasses(value)
+		e, err := events.Parse(value)
 		h.options[name] = e.String()
 		h.engine.Broker.SetEventClasses(e)
 		return err

@@ -13,6 +13,7 @@ import (
 	"mayfly/cluster/bus"
 	"mayfly/cluster/topology"
 	"mayfly/commands/engine"
+	"mayfly/commands/events"
 	"mayfly/keyspace"
 	"mayfly/keyspace/replica"
 	"mayfly/test/drill"
@@ -168,7 +169,7 @@ func TestEventsReachFollowers(t *testing.T) {
 	b := newBrokers(t, 3)
 	leader := b.nodes[0]
 	leader.host.options["notify-keyspace-events"] = "KEA"
-	leader.engine.Broker.SetEventClasses(engine.ClassAll | engine.ToKeyspace | engine.ToKeyevent)
+	leader.engine.Broker.SetEventClasses(events.ClassAll | events.ToKeyspace | events.ToKeyevent)
 	leader.do(1, "CONTAINER.SET", "carts", "TTL", "off")
 	number := leader.do(1, "CONTAINER.GET", "carts")
 	db := ""
@@ -183,7 +184,7 @@ func TestEventsReachFollowers(t *testing.T) {
 	b.nodes[1].do(10, "SUBSCRIBE", "__keyevent@0__:set", "__keyevent@0__:expired")
 	b.nodes[1].do(11, "PSUBSCRIBE", "__keyspace@carts__:*", "__keyspace@"+db+"__:*", "__key*__:7")
 	b.awaitWanted("__keyspace@carts__:7") // the last to be announced, which waits announcePatience at most
-	if b.nodes[2].engine.Broker.ChannelsFor(engine.EventSet) != 0 {
+	if b.nodes[2].engine.Broker.ChannelsFor(events.Set) != 0 {
 		t.Error("a follower that has no subscriber makes events")
 	}
 	leader.do(1, "SET", "k", "v")
@@ -201,13 +202,13 @@ func TestEventsReachFollowers(t *testing.T) {
 	b.expect(1, 10, "message __keyevent@0__:expired k")
 	b.nodes[1].do(10, "UNSUBSCRIBE")
 	b.nodes[1].do(11, "PUNSUBSCRIBE")
-	b.await("the leader to make no events any more", func() bool { return leader.engine.Broker.ChannelsFor(engine.EventSet) == 0 })
+	b.await("the leader to make no events any more", func() bool { return leader.engine.Broker.ChannelsFor(events.Set) == 0 })
 	b.nodes[2].do(10, "PSUBSCRIBE", "*")
 	b.awaitWanted("__keyspace@0__:k")
 	leader.do(1, "SET", "k", "v")
 	b.expect(2, 10, "pmessage * __keyspace@0__:k set", "pmessage * __keyevent@0__:set k")
 	b.nodes[2].engine.CloseSession(b.nodes[2].session(10))
-	b.await("the leader to make no events any more", func() bool { return leader.engine.Broker.ChannelsFor(engine.EventSet) == 0 })
+	b.await("the leader to make no events any more", func() bool { return leader.engine.Broker.ChannelsFor(events.Set) == 0 })
 }
 
 // awaitWanted waits until the leader knows that another node wants a channel.
@@ -215,7 +216,7 @@ func (b *brokers) awaitWanted(channel string) {
 	b.t.Helper()
 	leader := b.nodes[0].engine
 	b.await("the leader to know of a subscription", func() bool {
-		return leader.Broker.ChannelsFor(engine.EventSet) != 0 && leader.Broker.Remote.Bus.Wants(channel, "")
+		return leader.Broker.ChannelsFor(events.Set) != 0 && leader.Broker.Remote.Bus.Wants(channel, "")
 	})
 }
 
@@ -233,7 +234,7 @@ func TestOnlyCommittedMessagesLeave(t *testing.T) {
 	r := &recordedBus{sent: make(chan bus.Message, 100), wants: true}
 	w.engine.SetBus(r)
 	w.engine.EventsWanted(true)
-	w.engine.Broker.SetEventClasses(engine.ClassAll | engine.ToKeyevent)
+	w.engine.Broker.SetEventClasses(events.ClassAll | events.ToKeyevent)
 	execute := func(session int, command string) engine.Outcome {
 		return w.engine.Execute(w.session(session), strings.Fields(command))
 	}
@@ -266,7 +267,7 @@ func TestNobodyPaysWithoutListeners(t *testing.T) {
 	w, _ := newNodeHarness(t)
 	r := &recordedBus{sent: make(chan bus.Message, 100)}
 	w.engine.SetBus(r)
-	w.engine.Broker.SetEventClasses(engine.ClassAll | engine.ToKeyevent)
+	w.engine.Broker.SetEventClasses(events.ClassAll | events.ToKeyevent)
 	w.do(10, "SUBSCRIBE", "news", "__key", "__keyspace")
 	w.do(10, "PSUBSCRIBE", "news*", "_-*", "__keyspac")
 	w.do(10, "SSUBSCRIBE", "__keyspace@0__:k")

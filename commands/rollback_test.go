@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mayfly/commands/engine"
+	"mayfly/commands/events"
 	"mayfly/expiry"
 	"mayfly/keyspace"
 
@@ -27,10 +28,10 @@ func addHalfway(t *testing.T) {
 			panic(err)
 		}
 		for _, id := range ids {
-			x.Put(c, id, keyspace.Plain, strings.Repeat("x", 1000), expiry.Never, engine.EventSet)
+			x.Put(c, id, keyspace.Plain, strings.Repeat("x", 1000), expiry.Never, events.Set)
 		}
 		x.Remove(c, ids[0])
-		x.Put(c, ids[1], keyspace.Document, `{"ttl":1}`, x.Now()+1000, engine.EventDocPut)
+		x.Put(c, ids[1], keyspace.Document, `{"ttl":1}`, x.Now()+1000, events.DocPut)
 	}
 	addRow(t, engine.Command{
 		Name: "halfway-keys", Arity: -3, Keys: engine.AllKeys, Flags: engine.Write,

@@ -2,6 +2,7 @@ package documents
 
 import (
 	"mayfly/commands/engine"
+	"mayfly/commands/events"
 	"mayfly/commands/items"
 	"mayfly/expiry"
 	"mayfly/json/jsondoc"
@@ -35,7 +36,7 @@ func parseDocGetTouch(in *engine.Input) (engine.Run, error) {
 			if !e.Ready(x, d, 0) {
 				return engine.Reply{}
 			}
-			d.StoreJSON(x, &e.Doc, engine.EventDocTouch)
+			d.StoreJSON(x, &e.Doc, events.DocTouch)
 			d.Item, _ = x.Tx.Get(d.Container, d.ID)
 		}
 		d.CountRead(x)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"mayfly/commands/engine"
+	"mayfly/commands/events"
 	"mayfly/commands/items"
 	"mayfly/expiry"
 	"mayfly/json/jsondoc"
@@ -55,7 +56,7 @@ var runDocPut = items.OnDocument(func(x *engine.Context, d items.DocTarget) engi
 	if ts != 0 {
 		return restore(d, x, doc, ts)
 	}
-	items.PutDocument(x, d.Container, d.ID, doc, engine.EventDocPut)
+	items.PutDocument(x, d.Container, d.ID, doc, events.DocPut)
 	return engine.OK
 })
 
@@ -69,9 +70,9 @@ func restore(d items.DocTarget, x *engine.Context, doc *jsondoc.Document, ts int
 		return engine.Null
 	}
 	if !d.Found {
-		x.Notify(engine.EventNew, d.Container, d.ID)
+		x.Notify(events.New, d.Container, d.ID)
 	}
-	x.Notify(engine.EventDocPut, d.Container, d.ID)
+	x.Notify(events.DocPut, d.Container, d.ID)
 	return engine.OK
 }
 
@@ -145,7 +146,7 @@ func parseDocPatch(in *engine.Input) (engine.Run, error) {
 		if e.Err != nil {
 			return engine.Fail(e.Err)
 		}
-		return d.PutEdited(x, e.Doc, patch.Touches, engine.EventDocPatch)
+		return d.PutEdited(x, e.Doc, patch.Touches, events.DocPatch)
 	}), nil
 }
 
@@ -174,7 +175,7 @@ func parseDocMerge(in *engine.Input) (engine.Run, error) {
 		if e.Err != nil {
 			return engine.Fail(e.Err)
 		}
-		return d.PutEdited(x, e.Doc, patch.Touches, engine.EventDocMerge)
+		return d.PutEdited(x, e.Doc, patch.Touches, events.DocMerge)
 	}), nil
 }
 
@@ -192,7 +193,7 @@ func parseDocSetTTL(in *engine.Input) (engine.Run, error) {
 		if !d.Found || !when.Holds(d.Found, d.Item.Version) {
 			return engine.Flag(false)
 		}
-		return e.Set(x, d, ttl, engine.EventDocSetTTL)
+		return e.Set(x, d, ttl, events.DocSetTTL)
 	}), nil
 }
 
@@ -213,7 +214,7 @@ func parseDocTouch(in *engine.Input) (engine.Run, error) {
 			e = items.Edit{Apply: e.Apply, Tries: items.MaxTries}
 		}
 		if e.Ready(x, d, 0) {
-			d.StoreJSON(x, &e.Doc, engine.EventDocTouch)
+			d.StoreJSON(x, &e.Doc, events.DocTouch)
 		}
 	}, nil)
 }

@@ -24,7 +24,7 @@ import (
 //     exists only while there are events.
 //  4. A receiver accepts a message without waiting, and sends it when its LSN is committed.
 type Broker struct {
-	classes            atomic.Uint32 // EventClasses of notify-keyspace-events
+	classes            atomic.Uint32 // events.Classes of notify-keyspace-events
 	SubscribedSessions atomic.Int64  // sessions with a subscription
 	eventsWanted       atomic.Bool   // another node has a subscriber that may match events of items
 	MonitoringSessions atomic.Int64  // sessions in monitors

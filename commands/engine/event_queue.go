@@ -8,6 +8,7 @@ import (
 
 	"mayfly/cluster/bus"
 	"mayfly/commands/access"
+	"mayfly/commands/events"
 	"mayfly/keyspace"
 )
 
@@ -24,7 +25,7 @@ type Event struct {
 	Text     string
 
 	name      string
-	channels  EventClasses // ToKeyspace, ToKeyevent or both
+	channels  events.Classes // events.ToKeyspace, events.ToKeyevent or both
 	container *keyspace.Container
 	id        string
 	lsn       keyspace.LSN // of a death, and of what is told
@@ -337,10 +338,10 @@ func (b *Broker) deliverEvent(ev *Event) {
 		}
 		return
 	}
-	if ev.channels&ToKeyspace != 0 {
+	if ev.channels&events.ToKeyspace != 0 {
 		b.publishEvent(ev, lsn, "__keyspace@", ev.id, ev.name)
 	}
-	if ev.channels&ToKeyevent != 0 {
+	if ev.channels&events.ToKeyevent != 0 {
 		b.publishEvent(ev, lsn, "__keyevent@", ev.name, ev.id)
 	}
 }

@@ -64,20 +64,3 @@ func TestDrain(t *testing.T) {
 	b.HoldHelper(false)
 	b.Queue.WaitDelivered(4)
 }
-
-func TestEvents(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]string{
-		"": "", "KEA": "AKE", "g$lshzxetdnKEm": "AnKEm", "Ex": "xE", "mK": "Km", "AAA": "A", "nd": "dn",
-	} {
-		e, err := ParseEventClasses(text)
-		if err != nil || e.String() != want {
-			t.Errorf("%q is %q (%v), want %q", text, e, err, want)
-		}
-	}
-	for _, text := range []string{"q", "KEAq", " ", "KÉ", "\xff"} {
-		if e, err := ParseEventClasses(text); err == nil || err.Error() != classUsage {
-			t.Errorf("%q is %q (%v)", text, e, err)
-		}
-	}
-}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"mayfly/commands/events"
 	"mayfly/keyspace"
 	"mayfly/keyspace/eviction"
 	"mayfly/redisfmt"
@@ -98,7 +99,7 @@ func (e *Engine) evict(s *Session, limit int64, size int, out *Outcome) bool {
 	x := Context{Session: s, Engine: e}
 	lsn, ok := e.Keyspace().Evict(target, func(c *keyspace.Container, id string) {
 		e.Memory.Evicted.Add(1)
-		x.Notify(eventEvicted, c, id)
+		x.Notify(events.Evicted, c, id)
 	})
 	out.LSN = max(out.LSN, lsn)
 	s.Revealed = max(s.Revealed, lsn)

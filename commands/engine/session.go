@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mayfly/commands/access"
+	"mayfly/commands/events"
 	"mayfly/expiry"
 	"mayfly/keyspace"
 )
@@ -155,7 +156,7 @@ func NewSession(id int64, addr, laddr string, now int64) *Session {
 	}
 	s.SetName("")
 	s.Tx.Client = id
-	s.Tx.OnDeath = func(c *keyspace.Container, id string) { s.Ctx.Notify(EventExpired, c, id) }
+	s.Tx.OnDeath = func(c *keyspace.Container, id string) { s.Ctx.Notify(events.Expired, c, id) }
 	return s
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"mayfly/commands/engine"
+	"mayfly/commands/events"
 	"mayfly/expiry"
 	"mayfly/json/jsondoc"
 	"mayfly/keyspace"
@@ -72,7 +73,7 @@ func OnDocuments(name string, ids []string, do func(x *engine.Context, docs iter
 func (d DocTarget) CountRead(x *engine.Context) { x.CountRead(d.Container, d.ID, d.Found) }
 
 // PutDocument stores a document and restarts its clock. One whose deadline has passed is gone at once.
-func PutDocument(x *engine.Context, c *keyspace.Container, id string, doc *jsondoc.Document, e engine.EventKind) {
+func PutDocument(x *engine.Context, c *keyspace.Container, id string, doc *jsondoc.Document, e events.Kind) {
 	if doc.Passed(c.Policy(), x.Now()) {
 		PutDead(x, c, id, e)
 		return
@@ -81,7 +82,7 @@ func PutDocument(x *engine.Context, c *keyspace.Container, id string, doc *jsond
 }
 
 // storeDocument stores a document with an end, whatever it says of one itself.
-func storeDocument(x *engine.Context, c *keyspace.Container, id string, doc *jsondoc.Document, expireAt int64, e engine.EventKind) {
+func storeDocument(x *engine.Context, c *keyspace.Container, id string, doc *jsondoc.Document, expireAt int64, e events.Kind) {
 	n := keyspace.Chosen
 	if doc.Compact {
 		n = keyspace.Compact
@@ -93,7 +94,7 @@ func storeDocument(x *engine.Context, c *keyspace.Container, id string, doc *jso
 // PutEdited stores the document that a patch has made of the target. touches reports whether the patch may
 // have changed a root member. The container judges only the ttl and the deadline that it has: else one that
 // was ignored before stays ignored.
-func (d DocTarget) PutEdited(x *engine.Context, doc jsondoc.Document, touches func(member string) bool, e engine.EventKind) engine.Reply {
+func (d DocTarget) PutEdited(x *engine.Context, doc jsondoc.Document, touches func(member string) bool, e events.Kind) engine.Reply {
 	p := d.Container.Policy()
 	if touches(jsondoc.TTLMember) {
 		if err := doc.CheckTTL(p); err != nil {
@@ -135,7 +136,7 @@ func (d DocTarget) JudgeJSON(x *engine.Context, doc *jsondoc.Document, whole boo
 
 // StoreJSON stores a document that the container accepts, and restarts its clock. One that is not an object
 // has the end of the target.
-func (d DocTarget) StoreJSON(x *engine.Context, doc *jsondoc.Document, e engine.EventKind) {
+func (d DocTarget) StoreJSON(x *engine.Context, doc *jsondoc.Document, e events.Kind) {
 	if doc.IsObject() {
 		PutDocument(x, d.Container, d.ID, doc, e)
 		return
@@ -144,7 +145,7 @@ func (d DocTarget) StoreJSON(x *engine.Context, doc *jsondoc.Document, e engine.
 }
 
 // PutJSON stores a whole document.
-func (d DocTarget) PutJSON(x *engine.Context, doc *jsondoc.Document, e engine.EventKind) engine.Reply {
+func (d DocTarget) PutJSON(x *engine.Context, doc *jsondoc.Document, e events.Kind) engine.Reply {
 	if err := d.JudgeJSON(x, doc, true); err != nil {
 		return engine.Fail(err)
 	}
@@ -155,7 +156,7 @@ func (d DocTarget) PutJSON(x *engine.Context, doc *jsondoc.Document, e engine.Ev
 
 // PutJSONEdit stores the document that an edit of values has made of the target. A document that is not an
 // object keeps the end that EXPIRE gave it.
-func (d DocTarget) PutJSONEdit(x *engine.Context, doc *jsondoc.Document, e engine.EventKind) error {
+func (d DocTarget) PutJSONEdit(x *engine.Context, doc *jsondoc.Document, e events.Kind) error {
 	if err := d.JudgeJSON(x, doc, false); err != nil {
 		return err
 	}

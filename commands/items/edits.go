@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"mayfly/commands/engine"
+	"mayfly/commands/events"
 	"mayfly/expiry"
 	"mayfly/json/jsondoc"
 )
@@ -103,7 +104,7 @@ func EditTTL(maxSize int) *ttlEdit {
 }
 
 // Set sets the member, or removes it for Absent, and restarts the clock. It returns 1 or an error.
-func (e *ttlEdit) Set(x *engine.Context, d DocTarget, ttl expiry.TTL, kind engine.EventKind) engine.Reply {
+func (e *ttlEdit) Set(x *engine.Context, d DocTarget, ttl expiry.TTL, kind events.Kind) engine.Reply {
 	if e.ttl != ttl && e.Tries > 0 { // a time that was given as a moment is nearer now
 		e.Tries = MaxTries
 		e.version = d.Item.Version + 1

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"mayfly/commands/engine"
+	"mayfly/commands/events"
 	"mayfly/expiry"
 	"mayfly/json/jsondoc"
 	"mayfly/keyspace"
@@ -17,14 +18,14 @@ func HasTTLMember(it keyspace.Item) bool {
 }
 
 // PutDead is a write, with its events, of an item that is dead at once: it deletes the item that is there.
-func PutDead(x *engine.Context, c *keyspace.Container, id string, events ...engine.EventKind) {
+func PutDead(x *engine.Context, c *keyspace.Container, id string, kinds ...events.Kind) {
 	if !x.Tx.Delete(c, id) {
-		x.Notify(engine.EventNew, c, id)
+		x.Notify(events.New, c, id)
 	}
-	for _, e := range events {
+	for _, e := range kinds {
 		x.Notify(e, c, id)
 	}
-	x.Notify(engine.EventExpired, c, id)
+	x.Notify(events.Expired, c, id)
 }
 
 // TTLReply is the time of death of an item, relative to base and rounded to unit: -1 if it does not

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"mayfly/commands/engine"
+	"mayfly/commands/events"
 	"mayfly/json/jsonedit"
 	"mayfly/json/jsonpath"
 	"mayfly/json/jsontext"
@@ -28,7 +29,7 @@ type jsonChange struct {
 // run returns the Run of the command.
 func (c jsonChange) run(in *engine.Input, p jsonPath, name string) engine.Run {
 	maxSize := in.MaxValue
-	return editingJSON(in, engine.EventJSON(name), jsonEditor{
+	return editingJSON(in, events.JSON(name), jsonEditor{
 		absent: func() (engine.Reply, error) { return engine.Null, errJSONMissing },
 		apply:  func(body string) (string, engine.Reply, error) { return c.edit(body, p, maxSize) },
 	})
@@ -37,7 +38,7 @@ func (c jsonChange) run(in *engine.Input, p jsonPath, name string) engine.Run {
 // runAtOne is run for a path that has at most one match, with half the memory. The reply for a match is not
 // in an array.
 func (c jsonChange) runAtOne(in *engine.Input, p jsonPath, name string) engine.Run {
-	return editingJSON(in, engine.EventJSON(name), jsonEditor{
+	return editingJSON(in, events.JSON(name), jsonEditor{
 		absent: func() (engine.Reply, error) { return engine.Null, errJSONMissing },
 		apply: func(body string) (string, engine.Reply, error) {
 			s, found, err := p.First(body)
@@ -371,7 +372,7 @@ func parseJSONClear(in *engine.Input) (engine.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return editingJSON(in, engine.EventJSON("json.clear"), jsonEditor{
+	return editingJSON(in, events.JSON("json.clear"), jsonEditor{
 		absent: func() (engine.Reply, error) { return engine.Null, errJSONMissing },
 		apply: func(body string) (string, engine.Reply, error) {
 			spans, err := p.find(body)

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"mayfly/commands/engine"
+	"mayfly/commands/events"
 	"mayfly/commands/items"
 	"mayfly/expiry"
 	"mayfly/json/jsondoc"
@@ -109,7 +110,7 @@ func jsonSetExpiring(in *engine.Input, expire *items.ExpireOption) (engine.Run, 
 		case keeps && end == expiry.Inherit:
 			return d.PutJSON(x, &put.Doc, eventJSONSet)
 		case !keeps && end <= now && p.Hold == "":
-			items.PutDead(x, d.Container, d.ID, eventJSONSet, engine.EventExpire)
+			items.PutDead(x, d.Container, d.ID, eventJSONSet, events.Expire)
 			return engine.OK
 		case !put.Doc.IsObject():
 			if d.Item.ExpireAt = end; !keeps {
@@ -126,7 +127,7 @@ func jsonSetExpiring(in *engine.Input, expire *items.ExpireOption) (engine.Run, 
 			}
 		}
 		if !keeps {
-			x.Notify(engine.EventExpire, d.Container, d.ID)
+			x.Notify(events.Expire, d.Container, d.ID)
 		}
 		return engine.OK
 	}, nil
@@ -159,7 +160,7 @@ func runJSONSet(x *engine.Context) engine.Reply {
 	return d.PutJSON(x, &put.Doc, eventJSONSet)
 }
 
-var eventJSONSet = engine.EventJSON("json.set")
+var eventJSONSet = events.JSON("json.set")
 
 // setJSONAt sets the values at a path, or a member that is not there. The reply is null if it changes
 // nothing.
@@ -251,7 +252,7 @@ func parseJSONMerge(in *engine.Input) (engine.Run, error) {
 	if p.Root() {
 		e.whole = &doc
 	}
-	return editingJSON(in, engine.EventJSON("json.merge"), e), nil
+	return editingJSON(in, events.JSON("json.merge"), e), nil
 }
 
 // parseJSONDel parses JSON.DEL and JSON.FORGET. An object or array that loses all its members goes with them.
@@ -260,7 +261,7 @@ func parseJSONDel(in *engine.Input) (engine.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, e := in.Args[1], engine.EventJSON("json.del")
+	key, e := in.Args[1], events.JSON("json.del")
 	if p.Root() {
 		return func(x *engine.Context) engine.Reply {
 			d, err := jsonTarget(x, key)
@@ -325,7 +326,7 @@ func parseJSONMSet(in *engine.Input) (engine.Run, error) {
 				return engine.Fail(err)
 			}
 		}
-		e := engine.EventJSON("json.mset")
+		e := events.JSON("json.mset")
 		for _, d := range m.changed {
 			doc := jsondoc.FromValid(d.text(), d.Container.Policy().Deadline)
 			d.StoreJSON(x, &doc, e)
@@ -512,7 +513,7 @@ type jsonEditing struct {
 	jsonEditor
 	items.Edit
 	key           string
-	kind          engine.EventKind
+	kind          events.Kind
 	maxSize, size int // of a document, and of the arguments, in bytes
 
 	// of the last edit that was computed
@@ -522,7 +523,7 @@ type jsonEditing struct {
 
 // editingJSON returns the Run of a command that edits one document. It computes the edit without locks if the
 // document is long.
-func editingJSON(in *engine.Input, kind engine.EventKind, j jsonEditor) engine.Run {
+func editingJSON(in *engine.Input, kind events.Kind, j jsonEditor) engine.Run {
 	e := &jsonEditing{jsonEditor: j, key: in.Args[1], kind: kind, maxSize: in.MaxValue, size: engine.SizeOf(in.Args)}
 	e.Edit.Apply = e.applyTo
 	return e.run

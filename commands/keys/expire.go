@@ -2,6 +2,7 @@ package keys
 
 import (
 	"mayfly/commands/engine"
+	"mayfly/commands/events"
 	"mayfly/commands/items"
 	"mayfly/expiry"
 	"mayfly/keyspace"
@@ -87,7 +88,7 @@ func parseExpire(in *engine.Input, fullName string, b items.TimeBase, u items.Ti
 		if ttl > expiry.MaxTTL {
 			return engine.Fail(engine.Errorf(engine.ErrInvalidExpire, fullName))
 		}
-		return e.Set(x, items.DocTarget{Container: c, ID: key, Item: it, Found: true}, ttl, engine.EventExpire)
+		return e.Set(x, items.DocTarget{Container: c, ID: key, Item: it, Found: true}, ttl, events.Expire)
 	}, nil
 }
 
@@ -101,17 +102,17 @@ func putExpiring(x *engine.Context, c *keyspace.Container, key string, it keyspa
 		x.Remove(c, key)
 		return
 	}
-	x.Put(c, key, it.Kind, it.Body, end, engine.EventExpire)
+	x.Put(c, key, it.Kind, it.Body, end, events.Expire)
 }
 
 // setExpired is a SET with a time of death in the past (ms): it deletes the key. Its events are those of
 // Redis, which creates the key and then finds it dead. A container on hold keeps the key until the hold ends.
 func setExpired(x *engine.Context, c *keyspace.Container, key, value string, end int64) {
 	if c.Policy().Hold != "" {
-		x.Put(c, key, keyspace.Plain, value, max(end, x.Now()+1), engine.EventSet)
+		x.Put(c, key, keyspace.Plain, value, max(end, x.Now()+1), events.Set)
 		return
 	}
-	items.PutDead(x, c, key, engine.EventSet, engine.EventExpire)
+	items.PutDead(x, c, key, events.Set, events.Expire)
 }
 
 func parsePersist(in *engine.Input) (engine.Run, error) {
@@ -122,10 +123,10 @@ func parsePersist(in *engine.Input) (engine.Run, error) {
 			return engine.Flag(false)
 		}
 		if !items.HasTTLMember(it) {
-			x.Put(c, key, it.Kind, it.Body, expiry.Never, engine.EventPersist)
+			x.Put(c, key, it.Kind, it.Body, expiry.Never, events.Persist)
 			return engine.Flag(true)
 		}
-		return e.Set(x, items.DocTarget{Container: c, ID: key, Item: it, Found: true}, expiry.Forever, engine.EventPersist)
+		return e.Set(x, items.DocTarget{Container: c, ID: key, Item: it, Found: true}, expiry.Forever, events.Persist)
 	}), nil
 }
 

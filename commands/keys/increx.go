@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"mayfly/commands/engine"
+	"mayfly/commands/events"
 	"mayfly/commands/items"
 	"mayfly/expiry"
 	"mayfly/keyspace"
@@ -125,14 +126,14 @@ func parseIncrEx(in *engine.Input) (engine.Run, error) {
 // store stores the new value of a key with the end that the options give it (ms). One in the past deletes the
 // key.
 func (o *incrExOptions) store(x *engine.Context, c *keyspace.Container, key string, it keyspace.Item, found bool, text string, end int64) {
-	p, expireAt, event := c.Policy(), it.ExpireAt, engine.EventKind{}
+	p, expireAt, event := c.Policy(), it.ExpireAt, events.Kind{}
 	if !found {
 		it.TS = x.Now()
 	}
 	_, ends := p.End(it.TS, it.ExpireAt)
 	switch {
 	case o.expire.Persist && canExpire(p, it):
-		expireAt, event = expiry.Never, engine.EventPersist
+		expireAt, event = expiry.Never, events.Persist
 	case o.expire.Unit != 0 && !(o.ifNone && found && ends):
 		if p.Hold != "" {
 			end = max(end, x.Now()+1)
@@ -141,15 +142,15 @@ func (o *incrExOptions) store(x *engine.Context, c *keyspace.Container, key stri
 			x.Remove(c, key)
 			return
 		}
-		expireAt, event = end, engine.EventExpire
+		expireAt, event = end, events.Expire
 	}
 	if o.byFloat == nil {
-		x.Put(c, key, keyspace.Plain, text, expireAt, engine.EventIncrBy)
+		x.Put(c, key, keyspace.Plain, text, expireAt, events.IncrBy)
 	} else {
-		x.Put(c, key, keyspace.Plain, text, expireAt, engine.EventIncrByFloat)
+		x.Put(c, key, keyspace.Plain, text, expireAt, events.IncrByFloat)
 		x.Tx.SetEncoding(c, key, keyspace.Text)
 	}
-	if event != (engine.EventKind{}) {
+	if event != (events.Kind{}) {
 		x.Notify(event, c, key)
 	}
 }

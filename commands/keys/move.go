@@ -2,6 +2,7 @@ package keys
 
 import (
 	"mayfly/commands/engine"
+	"mayfly/commands/events"
 	"mayfly/commands/items"
 	"mayfly/json/jsondoc"
 	"mayfly/keyspace"
@@ -128,7 +129,7 @@ func parseCopy(in *engine.Input) (engine.Run, error) {
 			return engine.Fail(err)
 		}
 		x.Tx.SetEncoding(to, destination, x.Tx.Encoding(from, source))
-		x.Notify(engine.EventCopyTo, to, destination)
+		x.Notify(events.CopyTo, to, destination)
 		return engine.Flag(true)
 	}, nil
 }
@@ -158,8 +159,8 @@ func runMove(x *engine.Context) engine.Reply {
 	}
 	x.Tx.SetEncoding(to, key, x.Tx.Encoding(from, key))
 	x.Tx.Remove(from, key)
-	x.Notify(engine.EventMoveFrom, from, key)
-	x.Notify(engine.EventMoveTo, to, key)
+	x.Notify(events.MoveFrom, from, key)
+	x.Notify(events.MoveTo, to, key)
 	return engine.Flag(true)
 }
 
@@ -183,8 +184,8 @@ func runRename(done, notDone engine.Reply, keep bool) engine.Run {
 		}
 		x.Tx.SetEncoding(c, newKey, x.Tx.Encoding(c, key))
 		x.Tx.Remove(c, key)
-		x.Notify(engine.EventRenameFrom, c, key)
-		x.Notify(engine.EventRenameTo, c, newKey)
+		x.Notify(events.RenameFrom, c, key)
+		x.Notify(events.RenameTo, c, newKey)
 		return done
 	})
 }

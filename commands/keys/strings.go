@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"mayfly/commands/engine"
+	"mayfly/commands/events"
 	"mayfly/commands/items"
 	"mayfly/expiry"
 	"mayfly/keyspace"
@@ -280,7 +281,7 @@ func parseGetEx(in *engine.Input) (engine.Run, error) {
 			return engine.Fail(momentErr)
 		case e.Persist:
 			if canExpire(c.Policy(), it) {
-				x.Put(c, key, keyspace.Plain, it.Body, expiry.Never, engine.EventPersist)
+				x.Put(c, key, keyspace.Plain, it.Body, expiry.Never, events.Persist)
 			}
 		default:
 			end, ok := m.Deadline(x.Now())
@@ -350,9 +351,9 @@ func putValue(x *engine.Context, c *keyspace.Container, key, value string, e *it
 		setExpired(x, c, key, value, end)
 		return
 	}
-	x.Put(c, key, keyspace.Plain, value, end, engine.EventSet)
+	x.Put(c, key, keyspace.Plain, value, end, events.Set)
 	if e.Unit != 0 {
-		x.Notify(engine.EventExpire, c, key)
+		x.Notify(events.Expire, c, key)
 	}
 }
 
@@ -396,7 +397,7 @@ func runSet(x *engine.Context) engine.Reply {
 	if err != nil {
 		return engine.Fail(err)
 	}
-	x.Put(c, x.Input.Args[1], keyspace.Plain, x.Input.Args[2], expiry.Inherit, engine.EventSet)
+	x.Put(c, x.Input.Args[1], keyspace.Plain, x.Input.Args[2], expiry.Inherit, events.Set)
 	return engine.OK
 }
 
@@ -524,7 +525,7 @@ func parsePairs(pairs []string, maxValue int, fullName string) ([]string, error)
 
 func putPairs(x *engine.Context, c *keyspace.Container, pairs []string) {
 	for i := 0; i < len(pairs); i += 2 {
-		x.Put(c, pairs[i], keyspace.Plain, pairs[i+1], expiry.Inherit, engine.EventSet)
+		x.Put(c, pairs[i], keyspace.Plain, pairs[i+1], expiry.Inherit, events.Set)
 	}
 }
 
@@ -543,7 +544,7 @@ func parseAppend(in *engine.Input) (engine.Run, error) {
 			return engine.Reply{}
 		}
 		// The zero item of a missing key inherits its expiration, as a new key does.
-		x.Put(c, key, keyspace.Plain, e.Doc.JSON, it.ExpireAt, engine.EventAppend)
+		x.Put(c, key, keyspace.Plain, e.Doc.JSON, it.ExpireAt, events.Append)
 		if found {
 			x.Tx.SetEncoding(c, key, keyspace.Raw)
 		}
@@ -589,7 +590,7 @@ func incrBy(by int64) engine.Run {
 		if !ok {
 			return engine.Fail(engine.ErrOverflow)
 		}
-		x.Put(c, key, keyspace.Plain, strconv.FormatInt(n, 10), it.ExpireAt, engine.EventIncrBy)
+		x.Put(c, key, keyspace.Plain, strconv.FormatInt(n, 10), it.ExpireAt, events.IncrBy)
 		return engine.Integer(n)
 	}
 }
@@ -616,7 +617,7 @@ func parseIncrByFloat(in *engine.Input) (engine.Run, error) {
 			return engine.Fail(engine.ErrNotFinite)
 		}
 		text = redisfmt.FormatFloat(sum)
-		x.Put(c, key, keyspace.Plain, text, it.ExpireAt, engine.EventIncrByFloat)
+		x.Put(c, key, keyspace.Plain, text, it.ExpireAt, events.IncrByFloat)
 		x.Tx.SetEncoding(c, key, keyspace.Text)
 		return engine.Bulk(text)
 	}, nil

@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"mayfly/commands/engine"
+	"mayfly/commands/events"
 	"mayfly/commands/items"
 	"mayfly/keyspace"
 	"mayfly/redisfmt"
@@ -86,7 +87,7 @@ func parseSetRange(in *engine.Input) (engine.Run, error) {
 		if !e.Ready(x, items.DocTarget{Container: c, ID: key, Item: it, Found: found}, len(value)) {
 			return engine.Reply{}
 		}
-		x.Put(c, key, keyspace.Plain, e.Doc.JSON, it.ExpireAt, engine.EventSetRange)
+		x.Put(c, key, keyspace.Plain, e.Doc.JSON, it.ExpireAt, events.SetRange)
 		x.Tx.SetEncoding(c, key, keyspace.Raw)
 		return engine.Count(len(e.Doc.JSON))
 	}, nil

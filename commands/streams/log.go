@@ -4,6 +4,7 @@ import (
 	"iter"
 
 	"mayfly/commands/engine"
+	"mayfly/commands/events"
 	"mayfly/commands/items"
 	"mayfly/expiry"
 	"mayfly/json/jsondoc"
@@ -86,8 +87,8 @@ func (r *revival) judge(x *engine.Context) (err error) {
 func (r *revival) put(x *engine.Context) {
 	d := r.target
 	if r.entry.Kind == keyspace.Document {
-		items.PutDocument(x, d.Container, d.ID, &r.doc, engine.EventDocRevive)
+		items.PutDocument(x, d.Container, d.ID, &r.doc, events.DocRevive)
 		return
 	}
-	x.Put(d.Container, d.ID, r.entry.Kind, r.entry.Body, expiry.Inherit, engine.EventDocRevive)
+	x.Put(d.Container, d.ID, r.entry.Kind, r.entry.Body, expiry.Inherit, events.DocRevive)
 }

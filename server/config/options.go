@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"mayfly/commands/access"
-	"mayfly/commands/engine"
+	"mayfly/commands/events"
 	"mayfly/keyspace"
 	"mayfly/keyspace/eviction"
 	"mayfly/keyspace/undo"
@@ -125,7 +125,7 @@ type Limits struct {
 
 // Reports say what the server tells of its work.
 type Reports struct {
-	NotifyKeyspaceEvents engine.EventClasses
+	NotifyKeyspaceEvents events.Classes
 
 	SlowlogThreshold int           // µs; negative: log nothing
 	SlowlogLength    int           // commands

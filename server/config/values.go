@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mayfly/commands/engine"
+	"mayfly/commands/events"
 	"mayfly/expiry/clock"
 	"mayfly/redisfmt"
 )
@@ -420,8 +421,8 @@ var hostPort = kind[string]{
 }
 
 // eventClasses is the option notify-keyspace-events.
-var eventClasses = kind[engine.EventClasses]{
-	parse: engine.ParseEventClasses, format: engine.EventClasses.String, values: "any of Ag$lshzxeKEtmdn",
+var eventClasses = kind[events.Classes]{
+	parse: events.Parse, format: events.Classes.String, values: "any of Ag$lshzxeKEtmdn",
 }
 
 // fixed is an option of Redis that has only one value here. Clients can read it, and a configuration may set
