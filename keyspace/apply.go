@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"slices"
 
+	"mayfly/keyspace/elements"
 	"mayfly/keyspace/locks"
 	"mayfly/keyspace/memtable"
+	"mayfly/keyspace/record"
 	"mayfly/keyspace/replica"
 )
 
@@ -92,6 +94,9 @@ func (ks *Keyspace) allow(b *followedBatch) (err error) {
 	}
 	if b.Logs {
 		err = errors.Join(err, ks.storage.AllowLogs(b.Deletes))
+	}
+	if b.Collections {
+		err = errors.Join(err, ks.storage.AllowCollections())
 	}
 	return err
 }
@@ -190,7 +195,7 @@ func (a *applier) item(it *changedItem) error {
 		}
 		return nil // it is dropped after that
 	}
-	if it.Log != c.isLog() {
+	if it.Log != c.isLog() || it.Page && c.hidden != nil {
 		return fmt.Errorf("item %.100q does not belong in container %d", it.ID, it.Container)
 	}
 	p := a.ks.partitions[it.Partition(len(a.ks.partitions))]
@@ -202,6 +207,13 @@ func (a *applier) item(it *changedItem) error {
 		if t = a.ks.tables.Open(c, p); a.made[it.Container] != c && c.unlisted() { // the batch brings it back
 			t.Hide()
 		}
+	}
+	keys := t
+	if it.Page || it.Kind == record.Hash && elements.IsHead(it.Body) {
+		keys.OpenPages()
+	}
+	if it.Page {
+		t = keys.Pages
 	}
 	switch it.Change {
 	case itemRemoved:
@@ -216,17 +228,33 @@ func (a *applier) item(it *changedItem) error {
 		}
 		t.Overwrite(h, e, it.ID, t.Item(e).Touched(it.Item), nil)
 	default:
-		t.MarkDirty(t.Load(it.ID, it.Text, it.Item))
+		h, e := t.Load(it.ID, it.Text, it.Item)
+		if t.MarkDirty(h, e); it.Page {
+			keys.RaiseKey(e)
+		} else {
+			keys.RaiseOf(e)
+		}
 	}
 	p.Clean()
 	if it.Change != itemRemoved {
 		t.NoteDue(it.TS, it.ExpireAt)
+	}
+	if it.Page {
+		a.alertKey(keys, it.ID)
+		return nil
 	}
 	a.tx.alert(p, c, it.ID)
 	if c.hidden != nil && c.partOf != nil { // else it is loaded as a whole
 		return a.hiddenItem(t, it)
 	}
 	return nil
+}
+
+// alertKey alerts those who watch the key of a page.
+func (a *applier) alertKey(t *table, page string) {
+	if c := t.Pages.Collections.OfPage(page); c != nil && c.Key != 0 {
+		a.tx.alert(t.P, t.C, t.ID(t.At(c.Key)))
+	}
 }
 
 // hiddenItem follows the change of an item of a log or a group.

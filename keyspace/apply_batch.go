@@ -39,6 +39,8 @@ type followedBatch struct {
 	Undo    bool                         // a record has the window of an undo
 	Logs    bool                         // a record has a log
 	Deletes bool                         // of what clients delete, too
+
+	Collections bool // an item has elements
 }
 
 // mostItems is the number of items for which a batch keeps its memory.
@@ -89,6 +91,7 @@ func (b *followedBatch) read(o aof.Op) (err error) {
 		return fmt.Errorf("item %.100q: %w", o.Key, err)
 	}
 	b.Version = max(b.Version, it.Version)
+	b.Collections = b.Collections || it.Kind.IsCollection() || it.Kind == record.Page
 	b.Items = append(b.Items, it)
 	return nil
 }

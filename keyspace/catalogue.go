@@ -278,6 +278,9 @@ func (cat *catalogue) drop(c *Container) {
 		if t.Stored() {
 			cat.dropped = append(cat.dropped, t)
 		}
+		if t.Pages != nil && t.Pages.Stored() {
+			cat.dropped = append(cat.dropped, t.Pages)
+		}
 	}
 }
 
@@ -295,7 +298,9 @@ func (c *Container) each(f func(t *table) (more bool)) { c.tables.Each(f) }
 func (c *Container) own(ts tableList) {
 	c.tables = ts
 	for t := range c.each {
-		t.C = c
+		if t.C = c; t.Pages != nil {
+			t.Pages.C = c
+		}
 	}
 }
 
@@ -367,7 +372,7 @@ func (tx *Tx) FlushAll() {
 	}
 	tx.flushed = true
 	for _, t := range tx.ks.tables.Some(nil, 0, math.MaxInt) {
-		if !t.Gone() && t.C.hidden == nil {
+		if !t.Gone() && t.C.hidden == nil && t.Collections == nil {
 			tx.Flush(t.C) // which detaches its other tables too
 		}
 	}

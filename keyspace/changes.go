@@ -20,6 +20,7 @@ type changeList struct {
 	inverses  []inverseChange
 	was       []memtable.Entry
 	removed   []tableEntry
+	quiet     int // of the journaled
 }
 
 // journaledChange is what the journal gets of an item: the entry that was written, or the key that was
@@ -27,6 +28,7 @@ type changeList struct {
 type journaledChange struct {
 	tableEntry
 	deleted string
+	quiet   bool // the journal gets nothing: see Refreshed
 }
 
 // inverseChange takes back one change.
@@ -74,10 +76,35 @@ func (l *changeList) HasInserted(e *memtable.Entry) bool {
 
 // Written has the journal get the last state of an entry, and marks it as changing.
 func (l *changeList) Written(t *table, e *memtable.Entry) {
-	if !e.Changing() {
+	switch {
+	case !e.Changing():
 		e.MarkChanging()
 		l.journaled = append(l.journaled, journaledChange{tableEntry: tableEntry{t, e}})
+	case l.quiet > 0:
+		for i := len(l.journaled) - 1; i >= 0; i-- {
+			if c := &l.journaled[i]; c.Entry == e && c.quiet {
+				c.quiet = false
+				l.quiet--
+				return
+			}
+		}
 	}
+}
+
+// Refreshed notes that pages of an entry are written. The journal gets only these, unless the entry is written
+// too. Its state before is noted.
+func (l *changeList) Refreshed(t *table, e *memtable.Entry) {
+	if !e.Changing() {
+		l.Before(t, e)
+		e.MarkChanging()
+		l.journaled = append(l.journaled, journaledChange{tableEntry: tableEntry{t, e}, quiet: true})
+		l.quiet++
+	}
+}
+
+// IsQuiet reports whether a changing entry has only been refreshed.
+func (l *changeList) IsQuiet(e *memtable.Entry) bool {
+	return l.quiet > 0 && slices.ContainsFunc(l.journaled, func(c journaledChange) bool { return c.Entry == e && c.quiet })
 }
 
 // Deleted has the journal delete the item of an entry, which must not be released before.
@@ -98,7 +125,7 @@ func (l *changeList) AppendTo(dst aof.Commands) aof.Commands {
 		case c.Entry == nil:
 			dst.Del(c.deleted)
 			continue
-		case c.Entry.Present(): // else its delete follows
+		case c.Entry.Present() && !c.quiet: // else its delete follows
 			dst.Set(c.Table.KeyAndChange(c.Entry))
 		}
 		c.Entry.ClearChanging()
@@ -129,7 +156,7 @@ func (l *changeList) Rollback() {
 		}
 	}
 	clear(l.journaled)
-	l.journaled = l.journaled[:0]
+	l.journaled, l.quiet = l.journaled[:0], 0
 }
 
 // FreeReplaced frees the records that Rollback would have restored.
@@ -158,6 +185,7 @@ func (l *changeList) Reset() {
 	clear(l.inverses)
 	clear(l.was)
 	clear(l.removed)
+	l.quiet = 0
 	l.journaled = keep(l.journaled, 8*most)
 	l.inverses = keep(l.inverses, most)
 	l.was = keep(l.was, most/2)

@@ -59,15 +59,35 @@ func addTo(d *digest, p *partition, c *Container, now int64) (n int64) {
 			left := 256
 			t.Descend(below, func(seq uint64, e *memtable.Entry) bool {
 				below, more = seq, true
-				if !e.Dead(c.Policy(), now) {
+				if dead := c.Policy().DeadLimits(now); !e.Within(dead) && !(e.Collection() && t.IsHollow(e, dead)) {
 					d.Add(t.KeyAndRecord(e))
 					n++
+					left -= d.addPages(t, e)
 				}
 				left--
 				return left > 0
 			})
 		}
 		p.Mu.Unlock()
+	}
+	return n
+}
+
+// addPages adds the pages of a key to a digest, and returns their number.
+func (d *digest) addPages(t *table, e *memtable.Entry) (n int) {
+	if t.Pages == nil || !e.Collection() {
+		return 0
+	}
+	cs := t.Pages.Collections
+	c := cs.Of(t.Item(e).Body)
+	if c == nil {
+		return 0
+	}
+	for b := range c.Buckets {
+		if _, page := cs.Page(c, b); page != nil {
+			d.Add(t.Pages.KeyAndRecord(page))
+			n++
+		}
 	}
 	return n
 }

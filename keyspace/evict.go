@@ -83,8 +83,8 @@ func (ks *Keyspace) sources(from, n int) []drawn {
 func (t drawn) Evictable(p eviction.Policy) int {
 	t.P.Mu.Lock()
 	defer t.P.Mu.Unlock()
-	if t.Gone() || t.C.Policy().Hold != "" || t.Part != nil || t.C.hidden != nil {
-		return 0 // the entries of logs go by volatile-ttl only
+	if t.Gone() || t.C.Policy().Hold != "" || t.Part != nil || t.C.hidden != nil || t.Collections != nil {
+		return 0 // keys are drawn, not their pages; the entries of logs go by volatile-ttl only
 	}
 	now := t.ks.Now()
 	n := t.EvictableBut(p, t.C.Policy(), t.KeptStats(now, mostAge))
@@ -98,7 +98,7 @@ func (t drawn) Evictable(p eviction.Policy) int {
 func (t drawn) Draw(p eviction.Policy, n int, intN func(n int) int, list []eviction.Candidate[evictable]) []eviction.Candidate[evictable] {
 	t.P.Mu.Lock()
 	defer t.P.Mu.Unlock()
-	if t.Gone() || t.C.Policy().Hold != "" || t.C.hidden != nil && (t.Part == nil || p != eviction.VolatileTTL) {
+	if t.Gone() || t.C.Policy().Hold != "" || t.Collections != nil || t.C.hidden != nil && (t.Part == nil || p != eviction.VolatileTTL) {
 		return list
 	}
 	tracker, now := t.ks.evictor.Tracker(), t.ks.Now()
@@ -123,7 +123,13 @@ func (ks *Keyspace) evict(v evictable, evicted func(c *Container, id string)) LS
 			evicted(t.C, v.id)
 		}
 	}
-	return tx.Close()
+	lsn := tx.Close()
+	for more := true; more; { // its pages go before the next draw
+		v.t.P.Mu.Lock()
+		more = v.t.P.Collect()
+		v.t.P.Mu.Unlock()
+	}
+	return lsn
 }
 
 // touch records an access to an entry, unless it follows one of the same transaction.

@@ -30,7 +30,7 @@ func (tx *Tx) TallyAll(tally foresight.Tally, goesOn func(entries int) bool) {
 	var walks foresight.Walks
 	tables, policies := make([][]*table, len(tx.ks.partitions)), make(map[*Container]*expiry.Policy)
 	for _, t := range tx.ks.tables.Some(nil, 0, math.MaxInt) {
-		if t.C.hidden != nil {
+		if t.C.hidden != nil || t.Collections != nil {
 			continue
 		}
 		walks.Add(t.P.Number, &t.Table)

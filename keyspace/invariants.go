@@ -23,6 +23,12 @@ func (ks *Keyspace) Check() error {
 			if shown++; t.Detached() || c.unlisted() {
 				shown, hidden = shown-1, hidden+1
 			}
+			if t.Pages != nil {
+				shown++
+				if t.Detached() || c.unlisted() {
+					shown, hidden = shown-1, hidden+1
+				}
+			}
 			if err := errors.Join(t.Check(ks.Now()), ks.checkTimer(t)); err != nil {
 				return fmt.Errorf("container %d, %q, partition %d: %w", c.number, c.name, t.P.Number, err)
 			}

@@ -42,6 +42,10 @@ func (tx *Tx) lookup(p *partition, c *Container, id string) (memtable.Handle, *m
 		tx.ks.purge.CountLazy(1)
 		return 0, nil
 	}
+	if e.Collection() && t.IsHollow(e, c.Policy().DeadLimits(tx.now)) {
+		tx.kept = true
+		return 0, nil
+	}
 	return h, e
 }
 
@@ -97,8 +101,9 @@ func (tx *Tx) GetEncoded(c *Container, id string) (it Item, n Encoding, found bo
 
 // Memory estimates the memory of the item under an id in bytes; false if there is none.
 func (tx *Tx) Memory(c *Container, id string) (int64, bool) {
-	if e := tx.find(tx.partition(id), c, id); e != nil {
-		return e.Memory(), true
+	p := tx.partition(id)
+	if e := tx.find(p, c, id); e != nil {
+		return e.Memory() + tx.elementMemory(c.tables[p.Number], e), true
 	}
 	return 0, false
 }
@@ -140,10 +145,13 @@ func (tx *Tx) put(c *Container, id string, it Item, n Encoding) Item {
 		}
 		_, e = t.Insert(id, it, own)
 		tx.changes.Inserted(t, e)
-	case e.Changing():
+	case e.Changing() && !tx.changes.IsQuiet(e):
+		tx.logElements(t, e, it)
 		t.Overwrite(h, e, id, it, own) // Rollback needs only what was there before the transaction
 	default:
-		tx.changes.Before(t, e)
+		if tx.logElements(t, e, it); !e.Changing() {
+			tx.changes.Before(t, e)
+		}
 		t.Replace(h, e, id, it, own) // Close frees the old record
 		if k := tx.ks.evictor.Tracker(); k != nil {
 			tx.touch(k, t, h, e)
@@ -187,6 +195,8 @@ func (tx *Tx) delete(c *Container, id string, logged bool) bool {
 			return false
 		}
 		tx.logDeletion(t, e)
+	} else {
+		tx.logElements(t, e, Item{})
 	}
 	tx.alert(p, c, id)
 	tx.removeItem(t, e)

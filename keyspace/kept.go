@@ -72,8 +72,12 @@ func (tx *Tx) bury(t *table, id string) {
 	if t == nil {
 		return
 	}
-	if e := t.Find(id); e != nil {
+	switch e := t.Find(id); {
+	case e == nil:
+	case e.Dead(t.C.Policy(), tx.now):
 		tx.buryEntry(t, e, id)
+	default: // its elements are dead
+		tx.shedKey(t, e, t.C.Policy().DeadLimits(tx.now).ByOwnTTL, true)
 	}
 }
 

@@ -46,6 +46,11 @@ type Options struct {
 	// use the keyspace. The id must be cloned to be kept.
 	OnDeath func(c *Container, id string, written LSN)
 
+	// OnShed is called when elements of a key have died and were removed, once for all that were found together;
+	// gone says that the key has no others, and has gone too. The rest is as for OnDeath, but a transaction
+	// reports it at its end. OnDeath is not called for such a key.
+	OnShed func(c *Container, id string, gone bool, written LSN)
+
 	// OnTold is called for clients that cache what they have read; see tell.go. It runs under locks: it must
 	// return soon and not use the keyspace.
 	OnTold func(t *Told)
@@ -88,6 +93,7 @@ type Kind = record.Kind
 const (
 	Document = record.Document // a JSON object, written by DOC.*
 	Plain    = record.Plain    // bytes, written by SET and its family
+	HashKind = record.Hash     // fields with values, written by HSET and its family
 )
 
 // MaxIDLength is the length in bytes of the longest id.
@@ -124,7 +130,8 @@ type Keyspace struct {
 	keepDead      atomic.Int64 // ms; see KeepDeadUntil
 	heard         atomic.Bool  // what DeathsHeard has returned last
 	undo          undoState
-	uncommitted   atomic.Bool // the purge has journalled something since the last tick
+	uncommitted   atomic.Bool  // the purge has journalled something since the last tick
+	shed          atomic.Int64 // elements that have died and were removed
 	evictor       eviction.Evictor[evictable, drawn]
 	load          loadStats
 	epoch         atomic.Uint64 // of versions; one more with every start

@@ -68,7 +68,7 @@ func (ks *Keyspace) restore() (err error) {
 		return err
 	}
 	for _, t := range ks.tables.Some(nil, 0, math.MaxInt) {
-		if t.C.hidden == nil {
+		if t.C.hidden == nil && t.Collections == nil {
 			ks.load.items.Add(int64(t.Len()))
 		}
 	}
@@ -89,13 +89,17 @@ func (ks *Keyspace) restore() (err error) {
 	return nil
 }
 
-// Table returns the table of a container in a partition, and makes it if need be.
-func (l *loader) Table(partition int, container uint32, log bool) *memtable.Table {
-	c := l.container(container, log)
-	if t := c.tables[partition]; t != nil {
-		return &t.Table
+// Table returns the table of items with keys as this one in a partition, and makes it if need be.
+func (l *loader) Table(partition int, k record.Key) *memtable.Table {
+	c := l.container(k.Container, k.Log)
+	t := c.tables[partition]
+	if t == nil {
+		t = l.ks.tables.Open(c, l.ks.partitions[partition])
 	}
-	return &l.ks.tables.Open(c, l.ks.partitions[partition]).Table
+	if k.Page {
+		t = t.LoadPages()
+	}
+	return &t.Table
 }
 
 // container returns the container of a number, which has its items until it is known. log says that these are
@@ -179,6 +183,15 @@ func (l *loader) finish(latest []storage.Latest) {
 		p.Version = max(p.Version, latest[n].Version)
 	}
 	l.ks.partitions[0].Version = max(l.ks.partitions[0].Version, l.inventory.Version)
+	for _, c := range l.byNumber {
+		for t := range c.each {
+			t.RaiseKeys()
+		}
+	}
+	for _, p := range l.ks.partitions {
+		for p.Collect() {
+		}
+	}
 	l.buildIndexes()
 }
 

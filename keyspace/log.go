@@ -1,6 +1,7 @@
 package keyspace
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -68,6 +69,7 @@ func (tx *Tx) logDeath(t *table, e *memtable.Entry) {
 	log := t.C.deaths
 	id, it := t.IDAndItem(e)
 	d := deathlog.Death(id, it, t.C.history.Load(), tx.now, t.C.log.Bodies)
+	d.Elements = tx.logElementsUntil(t, e, d.At)
 	if d.At < log.c.created { // whether it was found before depends on the purge, and on crashes
 		return
 	}
@@ -78,6 +80,7 @@ func (tx *Tx) logDeath(t *table, e *memtable.Entry) {
 func (tx *Tx) logDeletion(t *table, e *memtable.Entry) {
 	id, it := t.IDAndItem(e)
 	d := deathlog.Deletion(id, it, t.C.history.Load(), tx.now, t.C.log.Bodies)
+	d.Elements = tx.logElementsUntil(t, e, tx.now)
 	tx.addEntry(t, &d)
 }
 
@@ -154,6 +157,11 @@ func (tx *Tx) reportBurials(lsn LSN) {
 	if report := tx.ks.opt.OnDeath; report != nil {
 		for _, b := range tx.buried {
 			report(b.Table.C, b.Table.ID(b.Entry), lsn)
+		}
+	}
+	if report := tx.ks.opt.OnShed; report != nil {
+		for _, s := range tx.sheds {
+			report(s.c, s.id, s.gone, lsn)
 		}
 	}
 	if report := tx.ks.opt.OnLogged; report != nil {
@@ -267,6 +275,7 @@ func (tx *Tx) buryDue(c *Container, l expiry.Limits) {
 		return
 	}
 	for t := range c.each {
+		tx.shedDue(t, l, math.MaxInt)
 		var dead []*memtable.Entry
 		t.EachDead(l, func(e *memtable.Entry) { dead = append(dead, e) })
 		for _, e := range dead {

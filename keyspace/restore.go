@@ -3,6 +3,7 @@ package keyspace
 import (
 	"mayfly/expiry"
 	"mayfly/expiry/members"
+	"mayfly/keyspace/elements"
 	"mayfly/keyspace/index"
 	"mayfly/keyspace/record"
 )
@@ -117,6 +118,27 @@ func (tx *Tx) Restore(c *Container, id string, it Item) Restored {
 		return Newer
 	}
 	it.TS = ts
+	if it.Kind == HashKind {
+		return tx.restoreHash(c, id, it)
+	}
 	tx.put(c, id, it, record.Chosen)
+	return Stored
+}
+
+// restoreHash restores a hash from a body with all its fields.
+func (tx *Tx) restoreHash(c *Container, id string, it Item) Restored {
+	limit := c.Policy().DeadLimits(tx.now).ByOwnTTL
+	tx.Remove(c, id)
+	x, _ := tx.EditHash(c, id)
+	x.end, x.ts = it.ExpireAt, it.TS
+	for e := range elements.Each(it.Body) {
+		if !e.Dead(limit) {
+			x.Set(e)
+		}
+	}
+	if !x.begun {
+		return Dead
+	}
+	x.Close()
 	return Stored
 }

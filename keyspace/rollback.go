@@ -20,7 +20,7 @@ func (tx *Tx) Rollback() LSN {
 	clear(tx.removed)
 	tx.group.Reset()
 	tx.removed, tx.alerted = tx.removed[:0], nil
-	tx.replaced, tx.buried, tx.logged = false, nil, nil
+	tx.replaced, tx.buried, tx.logged, tx.sheds = false, nil, nil, nil
 	tx.untell()
 	return tx.Close()
 }

@@ -2,6 +2,7 @@ package keyspace
 
 import (
 	"math/rand/v2"
+	"slices"
 
 	"mayfly/keyspace/memtable"
 )
@@ -64,7 +65,15 @@ func (tx *Tx) livingLocked(c *Container) (n int) {
 // Scan visits about count living items from a cursor on and returns the next cursor; see
 // [selection.Reader.Page].
 func (tx *Tx) Scan(c *Container, cursor uint64, count int, visit func(id string, it Item)) uint64 {
-	return tx.Reader(c).Page(cursor, count, visit)
+	return tx.Reader(c).Page(cursor, count, func(id string, it Item) {
+		if it.Kind.IsCollection() {
+			t := c.tables[tx.ks.partitionOf(id).Number] // it is locked
+			if e := t.Find(id); e != nil && t.IsHollow(e, c.Policy().DeadLimits(tx.now)) {
+				return
+			}
+		}
+		visit(id, it)
+	})
 }
 
 // Random returns a random living item, false if there is none.
@@ -80,7 +89,8 @@ func (tx *Tx) Random(c *Container) (id string, it Item, ok bool) {
 				at -= living
 				continue
 			}
-			e := t.RandomLiving(c.Policy(), tx.now, rand.IntN)
+			hollow := t.Hollow(tx.now)
+			e := t.RandomLiving(c.Policy(), tx.now, rand.IntN, func(e *memtable.Entry) bool { return slices.Contains(hollow, e) })
 			id, it, ok = t.ID(e), t.Item(e), true
 			return
 		}

@@ -25,6 +25,8 @@ type ContainerStats struct {
 	ByOwnTTL  int   // items with an end of their own
 	ByDefault int   // items that inherit the container's default
 
+	SubExpiry int // keys with elements that have an end
+
 	IndexEntries int   // of all indexes, with those of the dead
 	IndexBytes   int64 // of their memory, an estimate; part of Memory
 
@@ -48,13 +50,20 @@ func (s *ContainerStats) Expiring() (n int) {
 }
 
 // addLocked adds a table, without the dead that stay in it. The lock of its partition must be held.
-func (s *ContainerStats) addLocked(t *table, dead memtable.Stats) {
+func (s *ContainerStats) addLocked(t *table, dead memtable.Stats, now int64) {
 	items := t.Table.Stats()
 	entries, bytes := t.Indexed.Size()
-	s.Documents += items.Items - dead.Items
-	s.Plain += items.Plain - dead.Plain
+	hollow := len(t.Hollow(now))
+	s.Documents += items.Items - dead.Items - hollow
+	s.Plain += items.Plain - dead.Plain - hollow
 	s.Bytes += items.Bytes - dead.Bytes
 	s.Memory += items.Memory
+	if t.Pages != nil {
+		pages := t.Pages.Table.Stats()
+		s.Bytes += pages.Bytes
+		s.Memory += pages.Memory
+		s.SubExpiry += t.Ending()
+	}
 	s.ByOwnTTL += items.ByOwnTTL - dead.ByOwnTTL
 	s.ByDefault += items.ByDefault - dead.ByDefault
 	s.IndexEntries += entries
@@ -73,7 +82,7 @@ func (tx *Tx) Stats(c *Container) ContainerStats {
 	tx.withAllLocked(c, func() {
 		s.Policy, s.Created, s.Etag = *c.Policy(), c.created, c.Etag()
 		for t := range c.each {
-			s.addLocked(t, t.KeptStats(tx.now, 0))
+			s.addLocked(t, t.KeptStats(tx.now, 0), tx.now)
 		}
 	})
 	return s
@@ -104,7 +113,7 @@ func (tx *Tx) AllStats() (all []*ContainerStats, died int64) {
 		for portion := range slices.Chunk(list, statsTables) {
 			tx.within(tx.ks.partitions[number], func(*partition) (more bool) {
 				for _, t := range portion {
-					if !t.Gone() && t.C.hidden == nil {
+					if !t.Gone() && t.C.hidden == nil && t.Collections == nil {
 						if t.C.aside == nil {
 							purgeable := t.C.retention.Purgeable(t.C.Policy(), tx.now)
 							died = min(died, firstDeath(&t.Table, purgeable, t.C.history.Load().Entries, tx.now))
@@ -138,7 +147,7 @@ func (tx *Tx) addStats(t *table, found map[*Container]*ContainerStats) {
 		found[c] = s
 	}
 	s.InMemory += before
-	s.addLocked(t, dead)
+	s.addLocked(t, dead, tx.now)
 	s.left.draw(&t.Table, c.Policy(), tx.now, 1+statsDraws/len(tx.ks.partitions))
 }
 

@@ -38,6 +38,9 @@ func (h host) Sample(t *table, n int) expiry.Sample {
 	if !t.P.Mu.LockUnlessLong() {
 		return expiry.Sample{Locked: true}
 	}
+	if t.Collections != nil && !t.Gone() {
+		return h.ks.samplePages(t, n)
+	}
 	if t.C.logs() && !t.Gone() {
 		return h.ks.sampleLogged(t, n)
 	}

@@ -63,6 +63,7 @@ type txState struct {
 	kept     bool            // lookup has left a dead item where it is
 	touched  *memtable.Entry // the last entry of which an access was recorded
 	recorded []*Container    // see recordContainer
+	sheds    []shedKey       // whose elements have died
 	bodies   memtable.Bodies // see Prepare
 }
 
@@ -146,7 +147,7 @@ func (tx *Tx) Close() LSN {
 	if tx.follows && tx.ks.Committed(lsn) {
 		lsn = 0 // what a follower knows is committed
 	}
-	if len(tx.logged) > 0 {
+	if len(tx.logged)+len(tx.sheds) > 0 {
 		tx.reportBurials(lsn)
 	}
 	for _, m := range tx.alerted {
@@ -156,7 +157,10 @@ func (tx *Tx) Close() LSN {
 	setTimersLocked(tx.recorded, tx.now)
 	tx.changes.FreeReplaced()
 	tx.changes.ReleaseRemoved()
-	tx.eachLocked((*partition).Clean)
+	tx.eachLocked(func(p *partition) {
+		p.Clean()
+		p.Collect()
+	})
 	tx.held.Release()
 	tx.reset()
 	return lsn

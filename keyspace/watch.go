@@ -1,6 +1,7 @@
 package keyspace
 
 import (
+	"slices"
 	"strings"
 
 	"mayfly/keyspace/memtable"
@@ -27,7 +28,21 @@ func (tx *Tx) Watch(w *Watcher, c *Container, id string) {
 			ends = end
 		}
 	}
-	set.Add(watched{Partition: p, Container: c, ID: id, Lived: e != nil}, c.watchState(), ends)
+	set.Add(watched{Partition: p, Container: c, ID: id, Lived: e != nil, Dead: tx.deadElements(p, c, id)}, c.watchState(), ends)
+}
+
+// deadElements returns how many elements of an item are dead and not removed.
+func (tx *Tx) deadElements(p *partition, c *Container, id string) int {
+	t := c.tables[p.Number]
+	if t == nil || t.Pages == nil {
+		return 0
+	}
+	if e := t.Find(id); e != nil {
+		if of := tx.collection(t, e); of != nil {
+			return t.Pages.Collections.Dead(of, c.Policy().DeadLimits(tx.now).ByOwnTTL)
+		}
+	}
+	return 0
 }
 
 // watchState returns the state of the container that watchers compare. A partition must be locked.
@@ -45,6 +60,9 @@ func (tx *Tx) Changed(w *Watcher) bool {
 	changed := set.Changed(watch.View[*partition, *Container]{
 		Now: tx.now, State: (*Container).watchState, Lives: lives,
 		Brought: func(k watched) bool { return lives(k) || tx.broughtAlive(k) }, Revived: tx.revived,
+	})
+	changed = changed || slices.ContainsFunc(set.Keys, func(k watched) bool { // whoever removes dead elements alerts
+		return tx.deadElements(k.Partition, k.Container, k.ID) > k.Dead
 	})
 	if changed {
 		tx.saw(tx.ks.catalogue.lsn)

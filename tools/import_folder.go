@@ -99,6 +99,8 @@ func (f *folderTarget) item(_ place, e entry) (keyspace.Restored, error) {
 	var done keyspace.Restored
 	var err error
 	switch {
+	case e.item.Kind == keyspace.HashKind && f.ks.AllowCollections() != nil:
+		err = fatal{f.ks.AllowCollections()}
 	case c == nil:
 		err = missingContainer(e.container)
 	default:

@@ -125,6 +125,8 @@ func (w *lineWriter) item(container, id string, it keyspace.Item) []byte {
 	switch {
 	case it.Kind == keyspace.Plain:
 		w.text("value", it.Body)
+	case it.Kind == keyspace.HashKind:
+		w.text("hash", it.Body)
 	case len(text) == len(it.Body) && !strings.ContainsAny(text, "\r\n"):
 		w.buf.WriteString(`,"doc":`)
 		w.buf.WriteString(text)
@@ -139,6 +141,9 @@ func (w *lineWriter) note(container, id string, it keyspace.Item) []byte {
 	w.head(container, id, it)
 	if it.Kind == keyspace.Plain {
 		w.text("value", "")
+	}
+	if it.Kind == keyspace.HashKind {
+		w.text("hash", "")
 	}
 	return w.end()
 }
@@ -191,6 +196,8 @@ type line struct {
 	Raw     *string         `json:"raw"`
 	Value   *string         `json:"value"`
 	Value64 *[]byte         `json:"value64"`
+	Hash    *string         `json:"hash"` // its fields as in the files: see package elements
+	Hash64  *[]byte         `json:"hash64"`
 }
 
 // readLine reads a line. The error says what is wrong with it.
@@ -322,10 +329,17 @@ func (l *line) entry(now int64) (e entry, err error) {
 	if e.fresh {
 		e.item.TS = now
 	}
-	plain := l.Value != nil || l.Value64 != nil
+	plain, hash := l.Value != nil || l.Value64 != nil, l.Hash != nil || l.Hash64 != nil
 	switch {
 	case len(e.id) > keyspace.MaxIDLength:
 		err = fmt.Errorf("an id of %d bytes: legal are at most %d", len(e.id), keyspace.MaxIDLength)
+	case hash && (plain || l.Doc != nil || l.Raw != nil || l.TTL != nil):
+		err = errors.New("a line has either a doc, or a raw one, or a value, or a hash")
+	case hash:
+		e.item.Kind = keyspace.HashKind
+		if e.item.Body, err = either("hash", l.Hash, l.Hash64); err == nil && e.item.Body != "" { // else it comes later
+			err = keyspace.CheckElements(e.item.Body)
+		}
 	case plain && (l.Doc != nil || l.Raw != nil || l.TTL != nil):
 		err = errors.New("a line has either a doc, or a raw one, or a value; and a value has an end, not a ttl")
 	case plain:

@@ -36,10 +36,12 @@ const (
 	logVersion    = 4 // and may have logs of deaths
 	nodeVersion   = 5 // a node of a cluster: the catalogue may have a position in its log
 	deleteVersion = 6 // and logs of deaths may have what clients deleted
+
+	collectionVersion = 7 // items may have elements, in pages too
 )
 
 // newestVersion is the newest that is known.
-const newestVersion = deleteVersion
+const newestVersion = collectionVersion
 
 // PartitionName returns the name of a partition's store.
 func PartitionName(n int) string { return fmt.Sprintf("partition-%03d.db", n) }
@@ -184,6 +186,10 @@ func (d *Dir) AllowLogs(deletes bool) error {
 	}
 	return d.raise(logVersion)
 }
+
+// AllowCollections raises the version of the folder to the first in which items may have elements, as AllowUndo
+// does.
+func (d *Dir) AllowCollections() error { return d.raise(collectionVersion) }
 
 // AllowReplicas raises the version of the folder to the first in which it may be that of a node of a cluster,
 // as AllowUndo does.

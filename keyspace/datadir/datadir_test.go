@@ -200,8 +200,8 @@ func TestFormatOfTheFolder(t *testing.T) {
 		text  string
 		words []string
 	}{
-		{"mayfly data folder\nformat 1\npartitions 2\ncrc32c 00000000\n", []string{"format is 1", "before the first release", "reads formats 2 to 6", "import"}},
-		{"mayfly data folder\nformat 7\nsomething new\n", []string{"format is 7", "newer version", "reads formats 2 to 6"}},
+		{"mayfly data folder\nformat 1\npartitions 2\ncrc32c 00000000\n", []string{"format is 1", "before the first release", "reads formats 2 to 7", "import"}},
+		{"mayfly data folder\nformat 8\nsomething new\n", []string{"format is 8", "newer version", "reads formats 2 to 7"}},
 		{"mayfly data folder\nformat 0\npartitions 2\n", []string{"damaged"}},
 		{strings.Replace(formatText(2, formatVersion), "partitions 2", "partitions 3", 1), []string{"damaged"}},
 		{"", []string{"damaged"}},

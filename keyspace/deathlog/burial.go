@@ -3,6 +3,7 @@ package deathlog
 import (
 	"mayfly/expiry"
 	"mayfly/keyspace/deaths"
+	"mayfly/keyspace/elements"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
 )
@@ -31,8 +32,22 @@ func entryOf(item string, it record.Item, bodies bool) deaths.Entry {
 	if _, capped := expiry.Cap(it.ExpireAt); capped {
 		d.Own = expiry.Inherit // the document has no ttl
 	}
-	if bodies {
+	switch {
+	case it.Kind.IsCollection():
+		d.HasBody = false
+	case bodies:
 		d.Body = it.Body
+	}
+	return d
+}
+
+// ElementDeath is Death for an element of a key. page is the item that has it.
+func ElementDeath(key string, page record.Item, el elements.Element, history *record.History, now int64, bodies bool) deaths.Entry {
+	page.Kind, page.ExpireAt = record.Hash, el.End
+	d := Death(key, page, history, now, bodies)
+	d.Cause, d.Field, d.HasBody = deaths.ByElement, el.Field, bodies
+	if bodies {
+		d.Body = el.Value
 	}
 	return d
 }

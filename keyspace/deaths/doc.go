@@ -12,12 +12,15 @@
 //	           | |             | |  | || |     own end: 0 and -1 as in the item's record, else + and ms after the last write
 //	           | |             | |  | || ms from the last write to the death
 //	           | |             | |  | |kind of the item; d- or p-: the log keeps no bodies
-//	           | |             | |  | cause: d document, c container, x change, r deleted (removed by a client)
+//	           | |             | |  | cause: d document, c container, x change, r deleted (removed by a client), f field
 //	           | |             | |  ms from the death to the time of the entry
 //	           | |             | etag of the item
 //	           | |             0: the entry inherits the log's default, how long entries are kept
 //	           | when the death was logged, ms
 //	           kind
+//
+// A key with elements has their number in place of a body, and the kind f-. Of an element that has died the
+// field comes before the value, with its length and a colon: see package elements.
 //
 // The id of an entry has 16 hexadecimal digits of its time and 8 of its number, so the order of texts is that
 // of ids.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"mayfly/expiry"
+	"mayfly/keyspace/elements"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/streamid"
 )
@@ -21,9 +22,12 @@ type Entry struct {
 	Etag    uint64       // of the item; with the container it names the death
 	Own     int64        // own end of the item, as [record.Item.ExpireAt]; expiry.Inherit for a cap
 	Policy  uint64       // etag of the settings that ruled
-	Kind    record.Kind  // of the item: record.Document or record.Plain
-	Body    string       // of the item
+	Kind    record.Kind  // of the item, or of the key whose element died
+	Body    string       // of the item, or of the element; empty if a key with elements died
 	HasBody bool         // else the log keeps no bodies
+
+	Field    string // of an element that died: see ByElement
+	Elements int64  // of a key with elements that died: how many lived
 }
 
 // MaxSeq is the greatest number of an entry among those of one ms.
@@ -61,6 +65,9 @@ func SplitID(id string) (entry streamid.ID, item string, err error) {
 // noBody stands behind the kind of an item whose body the log does not keep.
 const noBody = '-'
 
+// ByElement is the cause of the death of an element: its own end. The key lives.
+const ByElement expiry.Cause = "field"
+
 // Deleted is the cause of what a client has deleted.
 const Deleted expiry.Cause = "deleted"
 
@@ -68,13 +75,25 @@ const Deleted expiry.Cause = "deleted"
 var causes = [...]struct {
 	letter byte
 	expiry.Cause
-}{{'d', expiry.ByDocument}, {'c', expiry.ByContainer}, {'x', expiry.ByChange}, {'r', Deleted}}
+}{{'d', expiry.ByDocument}, {'c', expiry.ByContainer}, {'x', expiry.ByChange}, {'r', Deleted}, {'f', ByElement}}
 
 // AppendBody appends the body of the record of an entry. The record's version is the etag, and its kind
 // record.Entry.
 //
 // Every death writes one, so it is short: moments are differences, which wrap around.
 func (e *Entry) AppendBody(dst []byte) []byte {
+	dst = e.appendHeader(dst)
+	switch {
+	case e.Cause == ByElement:
+		dst = elements.AppendString(dst, e.Field)
+	case e.Kind.IsCollection():
+		return strconv.AppendInt(dst, e.Elements, 10)
+	}
+	return append(dst, e.Body...)
+}
+
+// appendHeader appends what comes before the body of the item.
+func (e *Entry) appendHeader(dst []byte) []byte {
 	dst = strconv.AppendInt(dst, int64(e.ID.Ms)-e.At, 10)
 	dst = append(dst, ' ')
 	for i := range causes {
@@ -93,8 +112,7 @@ func (e *Entry) AppendBody(dst []byte) []byte {
 		dst = strconv.AppendInt(append(dst, '+'), e.Own-e.TS, 10)
 	}
 	dst = strconv.AppendUint(append(dst, ' '), e.Policy, 16)
-	dst = append(dst, ' ')
-	return append(dst, e.Body...)
+	return append(dst, ' ')
 }
 
 // MaxHeader is the length in bytes of the longest body of an entry, but for the item's.
@@ -116,10 +134,10 @@ func Read(id string, it record.Item) (e Entry, err error) {
 	lived, rest, ok3 := strings.Cut(rest, " ")
 	own, rest, ok4 := strings.Cut(rest, " ")
 	policy, body, ok5 := strings.Cut(rest, " ")
-	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 || !e.readKind(kind) || body != "" && !e.HasBody {
+	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 || !e.readKind(kind) {
 		return Entry{}, errEntry
 	}
-	e.Etag, e.Body = it.Version, body
+	e.Etag = it.Version
 	own, relative := strings.CutPrefix(own, "+")
 	n1, err1 := strconv.ParseInt(late, 10, 64)
 	n2, err2 := strconv.ParseInt(lived, 10, 64)
@@ -135,12 +153,27 @@ func Read(id string, it record.Item) (e Entry, err error) {
 		e.Own += e.TS
 	}
 	var buf [MaxHeader]byte // other spellings of the numbers
-	header := e
-	header.Body = ""
-	if text := header.AppendBody(buf[:0]); string(text) != it.Body[:len(it.Body)-len(body)] {
+	if text := e.appendHeader(buf[:0]); string(text) != it.Body[:len(it.Body)-len(body)] || !e.readBody(body) {
 		return Entry{}, errEntry
 	}
 	return e, nil
+}
+
+// readBody reads what follows the header.
+func (e *Entry) readBody(body string) (ok bool) {
+	switch {
+	case e.Cause == ByElement:
+		e.Field, body, ok = elements.CutString(body)
+		if !ok || !e.Kind.IsCollection() {
+			return false
+		}
+	case e.Kind.IsCollection():
+		n, err := strconv.ParseInt(body, 10, 64)
+		e.Elements = n
+		return err == nil && n >= 0 && strconv.FormatInt(n, 10) == body && !e.HasBody
+	}
+	e.Body = body
+	return body == "" || e.HasBody
 }
 
 // readKind reads the cause, the kind of the item, and whether the entry has its body.
@@ -158,7 +191,7 @@ func (e *Entry) readKind(s string) bool {
 		}
 	}
 	e.Kind = record.Kind(s[1])
-	return e.Cause != "" && (e.Kind == record.Document || e.Kind == record.Plain)
+	return e.Cause != "" && (e.Kind == record.Document || e.Kind.IsKey())
 }
 
 // Check returns why an item under an id of a log is neither an entry nor a state, or nil.

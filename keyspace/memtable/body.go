@@ -50,12 +50,12 @@ func (a *arena) dropBody(number uint32) {
 }
 
 // split reports whether the body has memory of its own.
-func (e *Entry) split() bool { return int(e.recSize)-int(e.bodyAt) >= LargeBody }
+func (e *Entry) split() bool { return int(e.recSize)-e.header() >= LargeBody }
 
 // allocated returns the size in bytes of the entry's allocation.
 func (e *Entry) allocated() int {
 	if e.split() {
-		return e.keyLen() + int(e.bodyAt) + tailSize
+		return e.keyLen() + e.header() + tailSize
 	}
 	return e.keyLen() + int(e.recSize)
 }
@@ -68,7 +68,7 @@ type tail struct {
 
 // tailOf returns the tail of a large item.
 func (t *Table) tailOf(e *Entry) tail {
-	at := int(e.data.offset) + allocHeader + e.keyLen() + int(e.bodyAt)
+	at := int(e.data.offset) + allocHeader + e.keyLen() + e.header()
 	b := t.arena.segments[e.data.segment].data[at : at+tailSize]
 	return tail{binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint64(b[8:])}
 }
@@ -106,7 +106,7 @@ func (t *Table) encodeLarge(h Handle, id string, header []byte, size int, at tai
 // sharedTail returns the tail of a record that takes over the body of an entry, if the item has that very
 // body. Its base stays, unless the same transaction has written the body.
 func (t *Table) sharedTail(e *Entry, it record.Item) (shared tail, ok bool) {
-	if e == nil || !e.split() || len(it.Body) != int(e.recSize)-int(e.bodyAt) || e.has(plain) != (it.Kind == record.Plain) {
+	if e == nil || !e.split() || len(it.Body) != int(e.recSize)-e.header() || e.has(plain) != it.Kind.IsKey() {
 		return tail{}, false
 	}
 	shared = t.tailOf(e)

@@ -22,7 +22,7 @@ type Entry struct {
 	pos      uint32 // in the insertion order
 	queuePos uint32 // in its expiry queue, see place; notQueued if it is in none
 	keySize  uint16 // its lower 16 bits; see longKey
-	bodyAt   uint8  // offset of the body in the record
+	bodyAt   uint8  // offset of the body in the record; its highest bit: see Collection
 	flags    flags
 }
 
@@ -48,10 +48,19 @@ func (e *Entry) keyLen() int {
 	return int(e.keySize) + int(e.flags&longKey)<<16
 }
 
+// withElements is the bit of bodyAt of an item that has elements: a header is shorter.
+const withElements = 1 << 7
+
+// header returns the offset of the body in the record.
+func (e *Entry) header() int { return int(e.bodyAt &^ withElements) }
+
+// Collection reports whether the item has elements.
+func (e *Entry) Collection() bool { return e.bodyAt&withElements != 0 }
+
 // Version returns the item's version.
 func (e *Entry) Version() uint64 { return e.version }
 
-// Plain reports whether the item is a plain key.
+// Plain reports whether the item is a plain key, or one with elements: no document.
 func (e *Entry) Plain() bool { return e.has(plain) }
 
 // TS returns the time of the item's last write in ms.

@@ -110,16 +110,16 @@ func (t *Table) EachDead(l expiry.Limits, visit func(*Entry)) {
 	})
 }
 
-// RandomLiving returns a random entry that is not dead at a moment in ms. There must be one.
-func (t *Table) RandomLiving(p *expiry.Policy, now int64, intN func(n int) int) (living *Entry) {
+// RandomLiving returns a random entry that is neither dead at a moment in ms nor left out. There must be one.
+func (t *Table) RandomLiving(p *expiry.Policy, now int64, intN func(n int) int, leftOut func(*Entry) bool) (living *Entry) {
 	for range 100 {
-		if _, e := t.Random(intN); !e.Dead(p, now) {
+		if _, e := t.Random(intN); !e.Dead(p, now) && !leftOut(e) {
 			return e
 		}
 	}
 	t.Descend(0, func(_ uint64, e *Entry) (more bool) {
 		living = e
-		return e.Dead(p, now)
+		return e.Dead(p, now) || leftOut(e)
 	})
 	return living
 }

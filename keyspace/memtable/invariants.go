@@ -14,12 +14,13 @@ import (
 // time in proportion to the data.
 func (s *Shard) Check() error {
 	memory, live, garbage := int64(0), int64(0), int64(0)
-	for number, t := range s.tables {
+	for _, t := range s.Tables() {
+		number := t.number
 		memory += t.memory + TableOverhead
 		live += t.live
 		garbage += t.arena.dead
-		if t.number != number || t.shard != s || t.detached {
-			return fmt.Errorf("the table of container %d is attached as that of %d", t.number, number)
+		if t.shard != s || t.detached || s.tables[number] != t && s.pages[number] != t {
+			return fmt.Errorf("the table of container %d is not where it is attached", number)
 		}
 		if err := t.check(); err != nil {
 			return fmt.Errorf("table of container %d: %w", number, err)
@@ -104,7 +105,10 @@ func (t *Table) check() error {
 		if err != nil {
 			return fmt.Errorf("%q: %w", id, err)
 		}
-		if it != t.Item(e) || body != int(e.bodyAt) || e.has(plain) != (it.Kind == record.Plain) {
+		if e.Collection() { // see Refresh
+			it.TS, it.Version = e.ts, e.version
+		}
+		if it != t.Item(e) || body != e.header() || e.has(plain) != it.Kind.IsKey() {
 			return fmt.Errorf("%q differs from its record", id)
 		}
 		if err := t.checkQueuePos(e, h); err != nil {

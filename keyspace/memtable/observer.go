@@ -31,9 +31,24 @@ func (t *Table) Handle(e *Entry) Handle {
 	return h
 }
 
+// ObserveCollections sets the observer of the items that have elements. It learns of no others.
+func (t *Table) ObserveCollections(o Observer) { t.collections = o }
+
 func (t *Table) added(h Handle, e *Entry) {
 	if t.observer != nil {
 		t.observer.Added(h, t.Item(e))
+	}
+	if e.Collection() && t.collections != nil {
+		t.collections.Added(h, t.Item(e))
+	}
+}
+
+func (t *Table) replaced(h Handle, old record.Item, e *Entry) {
+	if t.observer != nil {
+		t.observer.Replaced(h, old, t.Item(e))
+	}
+	if t.collections != nil && (old.Kind.IsCollection() || e.Collection()) {
+		t.collections.Replaced(h, old, t.Item(e))
 	}
 }
 
@@ -41,4 +56,40 @@ func (t *Table) removed(h Handle, e *Entry) {
 	if t.observer != nil {
 		t.observer.Removed(h, t.Item(e))
 	}
+	if e.Collection() && t.collections != nil {
+		t.collections.Removed(h, t.Item(e))
+	}
+}
+
+// Refresh gives an entry another time of its last write and another version, in memory only: what its record
+// refers to was written.
+func (t *Table) Refresh(h Handle, e *Entry, ts int64, version uint64) {
+	byDefault, byOwnTTL := t.byDefault.moment(e), t.byOwnTTL.moment(e)
+	e.ts, e.version = ts, version
+	t.requeue(e, h, byDefault, byOwnTTL)
+}
+
+// EachDue visits about n entries with an end of their own at or before a limit, at least one if there is one.
+func (t *Table) EachDue(limit int64, n int, visit func(*Entry)) {
+	for _, s := range t.byOwnTTL.order {
+		if s.from > limit {
+			return
+		}
+		for _, h := range t.byOwnTTL.buckets[s.bucket].items {
+			if e := t.slab.at(h); t.byOwnTTL.moment(e) <= limit {
+				if n--; n < 0 {
+					return
+				}
+				visit(e)
+			}
+		}
+	}
+}
+
+// DueAtMost returns about how many entries EachDue would look at.
+func (t *Table) DueAtMost(limit int64) int {
+	if !t.byOwnTTL.due(limit) {
+		return 0
+	}
+	return t.byOwnTTL.estimateDue(limit) + bucketSize
 }

@@ -19,6 +19,7 @@ type Shard struct {
 	garbage atomic.Int64 // bytes of dead allocations in the tables' arenas
 
 	tables  map[uint32]*Table // the attached ones, by container
+	pages   map[uint32]*Table // of their collections, likewise
 	live    int64             // bytes that the items take in a store of nothing else
 	unclean []*Table          // those with wasteful arenas
 
@@ -31,16 +32,30 @@ type Shard struct {
 
 func (s *Shard) attach(t *Table) {
 	if s.tables == nil {
-		s.tables = make(map[uint32]*Table)
+		s.tables, s.pages = make(map[uint32]*Table), make(map[uint32]*Table)
 	}
-	s.tables[t.number] = t
+	if t.pages {
+		s.pages[t.number] = t
+	} else {
+		s.tables[t.number] = t
+	}
+}
+
+func (s *Shard) detach(t *Table) {
+	if t.pages {
+		delete(s.pages, t.number)
+	} else {
+		delete(s.tables, t.number)
+	}
 }
 
 // Table returns the attached table of a container, nil if there is none.
 func (s *Shard) Table(container uint32) *Table { return s.tables[container] }
 
-// Tables returns the attached tables in no order.
-func (s *Shard) Tables() []*Table { return slices.Collect(maps.Values(s.tables)) }
+// Tables returns the attached tables in no order, those of pages too.
+func (s *Shard) Tables() []*Table {
+	return slices.AppendSeq(slices.Collect(maps.Values(s.tables)), maps.Values(s.pages))
+}
 
 // Memory estimates the memory of the attached tables in bytes. It needs no lock.
 func (s *Shard) Memory() int64 { return s.memory.Load() }

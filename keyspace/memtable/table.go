@@ -18,29 +18,31 @@ import (
 //   - byDefault queues the items that inherit the container's default, byOwnTTL those with an end of their
 //     own. Items with a cap are in both. Items that never die are in neither.
 type Table struct {
-	shard     *Shard
-	seed      Seed   // of the shard
-	number    uint32 // of the container
-	prefix    string // the container's part of each key, "12:" or "41~"
-	log       bool   // the items are of a log of deaths
-	slab      slab
-	arena     arena
-	index     index
-	order     insertionOrder
-	byDefault expiryQueue
-	byOwnTTL  expiryQueue
-	capped    int    // items in both queues
-	chains    chains // of a log of deaths
-	turn      bool   // Sample begins with byOwnTTL next
-	bytes     int64  // of ids and bodies
-	memory    int64  // bytes, an estimate; also in the shard's
-	extra     int64  // of memory: see AddMemory
-	observer  Observer
-	live      int64 // bytes that the items take in a store; also in the shard's
-	plain     int   // how many items are plain keys
-	stored    bool  // the store may have items of the table
-	detached  bool
-	unclean   bool // in the shard's list of tables to clean
+	shard       *Shard
+	seed        Seed   // of the shard
+	number      uint32 // of the container
+	prefix      string // the container's part of each key, "12:" or "41~"
+	log         bool   // the items are of a log of deaths
+	pages       bool   // they are pages of collections
+	slab        slab
+	arena       arena
+	index       index
+	order       insertionOrder
+	byDefault   expiryQueue
+	byOwnTTL    expiryQueue
+	capped      int    // items in both queues
+	chains      chains // of a log of deaths
+	turn        bool   // Sample begins with byOwnTTL next
+	bytes       int64  // of ids and bodies
+	memory      int64  // bytes, an estimate; also in the shard's
+	extra       int64  // of memory: see AddMemory
+	observer    Observer
+	collections Observer // see ObserveCollections
+	live        int64    // bytes that the items take in a store; also in the shard's
+	plain       int      // how many items are plain keys
+	stored      bool     // the store may have items of the table
+	detached    bool
+	unclean     bool // in the shard's list of tables to clean
 
 	// dirty has the entries that are marked dirty, in no order. It also has handles of entries that were
 	// removed: these may name other entries by now, marked or not. See captureDirty.
@@ -63,14 +65,23 @@ func (t *Table) InitLog(s *Shard, log uint32) {
 	t.log = true
 }
 
+// InitPages is Init for the pages of a container's collections: all items are of the kind [record.Page].
+func (t *Table) InitPages(s *Shard, container uint32) {
+	t.pages = true
+	t.init(s, container, string(record.AppendPageKey(nil, container, "")))
+}
+
 func (t *Table) init(s *Shard, container uint32, prefix string) {
-	*t = Table{shard: s, seed: s.Seed, number: container, prefix: prefix, order: insertionOrder{next: 1}}
+	*t = Table{shard: s, seed: s.Seed, number: container, prefix: prefix, pages: t.pages, order: insertionOrder{next: 1}}
 	t.byOwnTTL.byOwnTTL = true
 	t.Attach()
 }
 
 // Log reports whether the table is one of a log of deaths.
 func (t *Table) Log() bool { return t.log }
+
+// Pages reports whether the table is one of pages of collections.
+func (t *Table) Pages() bool { return t.pages }
 
 // Container returns the number of the table's container.
 func (t *Table) Container() uint32 { return t.number }
@@ -86,7 +97,7 @@ func (t *Table) Attach() {
 // visits what the store has of it.
 func (t *Table) Detach() {
 	t.detached = true
-	delete(t.shard.tables, t.number)
+	t.shard.detach(t)
 	t.addTotals(-1)
 }
 
@@ -136,7 +147,7 @@ func (t *Table) Stats() Stats {
 func (t *Table) KeyAndRecord(e *Entry) (key, rec, body string) {
 	n := e.keyLen()
 	if e.split() {
-		text := t.arena.view(e.data, n+int(e.bodyAt))
+		text := t.arena.view(e.data, n+e.header())
 		return text[:n], text[n:], t.bodyOf(e)
 	}
 	text := t.arena.view(e.data, n+int(e.recSize))
@@ -173,6 +184,10 @@ func (t *Table) IDAndItem(e *Entry) (id string, it record.Item) {
 	switch {
 	case t.log:
 		it.Kind = record.Entry
+	case t.pages:
+		it.Kind = record.Page
+	case e.Collection():
+		it.Kind = record.KindOf(t.arena.view(e.data, n+e.header())[n:])
 	case e.has(plain):
 		it.Kind = record.Plain
 	}
@@ -181,13 +196,13 @@ func (t *Table) IDAndItem(e *Entry) (id string, it record.Item) {
 		return t.arena.view(e.data, n)[len(t.prefix):], it
 	}
 	text := t.arena.view(e.data, n+int(e.recSize))
-	it.Body = text[n+int(e.bodyAt):]
+	it.Body = text[n+e.header():]
 	return text[len(t.prefix):n], it
 }
 
 // size returns the bytes of an item's id and body.
 func (t *Table) size(e *Entry) int64 {
-	return int64(e.keyLen() - len(t.prefix) + int(e.recSize) - int(e.bodyAt))
+	return int64(e.keyLen() - len(t.prefix) + int(e.recSize) - e.header())
 }
 
 // account adds an entry to the totals (times 1) or subtracts it (-1), but for the shard's memory.
@@ -324,13 +339,13 @@ func (t *Table) insert(h Handle, e *Entry, id string, it record.Item, data ref, 
 
 // replace makes an entry that of another item, whose record, of size bytes, is in the arena.
 func (t *Table) replace(h Handle, e *Entry, id string, it record.Item, data ref, size int) {
-	if t.observer == nil {
+	if t.observer == nil && t.collections == nil {
 		t.refill(h, e, id, it, data, size)
 		return
 	}
 	old := t.Item(e)
 	t.refill(h, e, id, it, data, size)
-	t.observer.Replaced(h, old, t.Item(e))
+	t.replaced(h, old, e)
 }
 
 // refill is replace without the observer.
@@ -367,13 +382,15 @@ func (t *Table) hasBody(e *Entry, body string) bool {
 func (t *Table) fill(e *Entry, id string, it record.Item, data ref, size int) {
 	key := len(t.prefix) + len(id)
 	e.data, e.keySize, e.recSize = data, uint16(key), uint32(size)
-	e.bodyAt = uint8(size - len(it.Body))
+	if e.bodyAt = uint8(size - len(it.Body)); it.Kind.IsCollection() {
+		e.bodyAt |= withElements
+	}
 	e.ts, e.expireAt, e.version = it.TS, it.ExpireAt, it.Version
 	e.clear(longKey | plain)
 	if key > math.MaxUint16 {
 		e.set(longKey)
 	}
-	if it.Kind == record.Plain {
+	if it.Kind.IsKey() {
 		e.set(plain)
 	}
 }
@@ -455,9 +472,7 @@ func (t *Table) Restore(e, was *Entry) {
 	t.account(e, 1)
 	t.shard.memory.Add(t.memory - before)
 	t.enqueue(e, h)
-	if t.observer != nil {
-		t.observer.Replaced(h, old, t.Item(e))
-	}
+	t.replaced(h, old, e)
 }
 
 // restoreFields restores an entry but for its places in lists.

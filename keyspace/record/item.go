@@ -17,6 +17,8 @@ const (
 	Document      Kind = 'd' // JSON, written by DOC.* and JSON.*
 	Plain         Kind = 'p' // bytes, written by SET and its family
 	Entry         Kind = 'e' // of a log of deaths, see package deaths
+	Hash          Kind = 'f' // fields with values, or what says where they are: see package elements
+	Page          Kind = 'g' // elements of a collection, likewise
 	ContainerKind Kind = 'c'
 	ClockKind     Kind = 't'
 	WasteKind     Kind = 'w'
@@ -32,6 +34,13 @@ type Item struct {
 	ExpireAt int64  // own end: expiry.Inherit, expiry.Never, the moment in ms or a cap
 	Version  uint64 // changes with every write and is never used twice
 }
+
+// IsCollection reports whether an item of the kind has elements.
+func (k Kind) IsCollection() bool { return k == Hash }
+
+// IsKey reports whether the kind is that of a plain key, or of one that holds a collection: not that of a
+// document.
+func (k Kind) IsKey() bool { return k == Plain || k.IsCollection() }
 
 const (
 	format = '1'

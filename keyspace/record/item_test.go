@@ -25,7 +25,7 @@ func TestKeysRoundTrip(t *testing.T) {
 		if key != c.key {
 			t.Errorf("key of %d and %q is %q, want %q", c.container, c.id, key, c.key)
 		}
-		if k, err := SplitKey(key); err != nil || k != (Key{c.container, c.id, false}) {
+		if k, err := SplitKey(key); err != nil || k != (Key{Container: c.container, ID: c.id}) {
 			t.Errorf("SplitKey(%q) = %+v, %v", key, k, err)
 		}
 	}
@@ -47,7 +47,7 @@ func TestKeysOfEntries(t *testing.T) {
 	for _, item := range []string{"", "order-1", "{user1}.cart", "a:b~c", strings.Repeat("x", MaxIDLength)} {
 		key := string(AppendLogKey(nil, math.MaxUint32, entryID+":"+item))
 		k, err := SplitKey(key)
-		if err != nil || k != (Key{math.MaxUint32, entryID + ":" + item, true}) {
+		if err != nil || k != (Key{Container: math.MaxUint32, ID: entryID + ":" + item, Log: true}) {
 			t.Errorf("SplitKey(%.60q) = %+v, %v", key, k, err)
 			continue
 		}

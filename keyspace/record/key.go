@@ -24,7 +24,7 @@ const (
 	containerPrefix = "container/"
 )
 
-var errKey = errors.New("not an item's key: it must be a container's number, a colon and an id, or in a log a number, ~, the id of an entry, a colon and an id")
+var errKey = errors.New("not an item's key: it must be a container's number, a colon and an id, or in a log a number, ~, the id of an entry, a colon and an id, or of a page a number, / and the id of the page")
 
 // AppendKey appends the key of an item: the container's number and the id, "12:order-1".
 func AppendKey(dst []byte, container uint32, id string) []byte {
@@ -44,30 +44,74 @@ func AppendLogKey(dst []byte, log uint32, id string) []byte {
 	return append(dst, id...)
 }
 
+// AppendPageKey appends the key of a page: the container's number and the id of the page, "12/2a07.0".
+func AppendPageKey(dst []byte, container uint32, id string) []byte {
+	dst = strconv.AppendUint(dst, uint64(container), 10)
+	dst = append(dst, '/')
+	return append(dst, id...)
+}
+
+// AppendPageID appends the id of a page: the number of its collection and its own, both hexadecimal.
+func AppendPageID(dst []byte, collection uint64, page uint32) []byte {
+	dst = strconv.AppendUint(dst, collection, 16)
+	dst = append(dst, '.')
+	return strconv.AppendUint(dst, uint64(page), 16)
+}
+
+// SplitPageID is the inverse of [AppendPageID]. It accepts nothing that this does not write.
+func SplitPageID(id string) (collection uint64, page uint32, ok bool) {
+	first, second, _ := strings.Cut(id, ".")
+	collection, ok1 := readShortHex(first)
+	number, ok2 := readShortHex(second)
+	return collection, uint32(number), ok1 && ok2 && number <= math.MaxUint32
+}
+
+// readShortHex reads lower case hexadecimal digits without leading zeros.
+func readShortHex(s string) (n uint64, ok bool) {
+	if s == "" || len(s) > 16 || s[0] == '0' && len(s) > 1 {
+		return 0, false
+	}
+	for i := 0; i < len(s); i += 8 {
+		part := s[i:min(i+8, len(s))]
+		digits, ok := ReadHex(part)
+		if !ok {
+			return 0, false
+		}
+		n = n<<(4*len(part)) | uint64(digits)
+	}
+	return n, true
+}
+
 // Key is the key of an item in its parts.
 type Key struct {
 	Container uint32
 	ID        string // in the container; shares memory with the key
 	Log       bool   // the container is a log of deaths: ID is that of an entry, a colon and the id of the item that died
+	Page      bool   // the item is a page of a collection: see AppendPageID
 }
 
 // Partition returns the number of the partition, of the given number of partitions, to which the item
-// belongs. An entry of a log belongs to that of the item that died.
+// belongs. An entry of a log belongs to that of the item that died, a page to that of its collection, whose
+// number ends with it.
 func (k Key) Partition(partitions int) int {
-	if k.Log {
+	switch {
+	case k.Log:
 		return Partition(k.ID[EntryIDLength+1:], partitions)
+	case k.Page:
+		collection, _, _ := SplitPageID(k.ID)
+		return int(collection % MaxPartitions)
 	}
 	return Partition(k.ID, partitions)
 }
 
-// SplitKey is the inverse of [AppendKey] and [AppendLogKey]. It accepts nothing that these do not write.
+// SplitKey is the inverse of [AppendKey], [AppendLogKey] and [AppendPageKey]. It accepts nothing that these do not write.
 func SplitKey(key string) (k Key, err error) {
 	n := uint64(0)
 	for i := 0; i < len(key) && i <= len("4294967295"); i++ {
 		c := key[i]
-		if c == ':' || c == '~' {
-			k = Key{uint32(n), key[i+1:], c == '~'}
-			if i == 0 || n > math.MaxUint32 || key[0] == '0' && i > 1 || k.Log && !isLogID(k.ID) {
+		if c == ':' || c == '~' || c == '/' {
+			k = Key{Container: uint32(n), ID: key[i+1:], Log: c == '~', Page: c == '/'}
+			if i == 0 || n > math.MaxUint32 || key[0] == '0' && i > 1 || k.Log && !isLogID(k.ID) || k.Page && !isPageID(k.ID) {
 				break
 			}
 			return k, nil
@@ -78,6 +122,12 @@ func SplitKey(key string) (k Key, err error) {
 		n = n*10 + uint64(c-'0')
 	}
 	return Key{}, errKey
+}
+
+// isPageID reports whether an id is that of a page.
+func isPageID(id string) bool {
+	_, _, ok := SplitPageID(id)
+	return ok
 }
 
 // isLogID reports whether an id begins with that of an entry.

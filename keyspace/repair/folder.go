@@ -12,6 +12,7 @@ import (
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/deaths"
+	"mayfly/keyspace/elements"
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/replica"
@@ -294,7 +295,11 @@ func (s *folderReader) fits(number int, key, rec string, del bool) error {
 		return errors.New("the item does not belong in this file")
 	case k.Log && !del:
 		return deaths.Check(k.ID, it)
-	case !del && it.Kind != record.Document && it.Kind != record.Plain:
+	case k.Page && !del && it.Kind == record.Page:
+		return elements.Check(it.Body, true)
+	case !del && !k.Page && it.Kind == record.Hash:
+		return elements.Check(it.Body, false)
+	case !del && (k.Page || it.Kind != record.Document && it.Kind != record.Plain):
 		return fmt.Errorf("the item is of an unknown kind %q", it.Kind)
 	}
 	return nil

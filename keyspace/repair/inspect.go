@@ -91,6 +91,8 @@ type names struct {
 	items    map[uint32]int // records, by container
 	clock    int64          // ms; the latest time in a record
 	unfit    map[string]unfit
+
+	collections bool // an item has elements
 }
 
 // unfit is an item in a group that is not of one, by its key.
@@ -115,6 +117,7 @@ func (n *names) apply(c change) error {
 	}
 	if k, err := record.SplitKey(c.key); err == nil {
 		n.items[k.Container]++
+		n.collections = n.collections || it.Kind.IsCollection() || it.Kind == record.Page
 		n.checkGroupItem(k, c, it)
 		return nil
 	}

@@ -5,8 +5,10 @@ import (
 	"path/filepath"
 	"slices"
 
+	"mayfly/expiry"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace/aof"
+	"mayfly/keyspace/elements"
 	"mayfly/keyspace/record"
 	"mayfly/vfs"
 )
@@ -107,7 +109,7 @@ func (g *merged) visitLiving(names *names, now int64, visit func(container, id s
 		if err != nil {
 			return err
 		}
-		if c.Policy.Dead(it.TS, it.ExpireAt, now) {
+		if k.Page || it.Kind == record.Hash && !g.gather(k, &it, &c.Policy, now) || c.Policy.Dead(it.TS, it.ExpireAt, now) {
 			continue
 		}
 		if err := visit(c.Name, k.ID, it); err != nil {
@@ -115,4 +117,36 @@ func (g *merged) visitLiving(names *names, now int64, visit func(container, id s
 		}
 	}
 	return nil
+}
+
+// gather gives the item of a hash a body with all its living fields, wherever they lie, and the time of their
+// last write. It returns false if there are none.
+func (g *merged) gather(k record.Key, it *record.Item, p *expiry.Policy, now int64) (lives bool) {
+	if !elements.IsHead(it.Body) {
+		return true
+	}
+	head, err := elements.ReadHead(it.Body)
+	if err != nil {
+		return false
+	}
+	dead, body := p.DeadLimits(now).ByOwnTTL, []byte(nil)
+	for bucket := range head.Buckets {
+		key := string(record.AppendPageKey(nil, k.Container, string(head.PageID(nil, bucket))))
+		state := g.items[key]
+		if state == nil || state.rec == "" {
+			continue
+		}
+		page, _, err := record.Decode(key, state.rec)
+		if err != nil {
+			continue
+		}
+		it.TS = max(it.TS, page.TS)
+		for e := range elements.Each(page.Body) {
+			if !e.Dead(dead) {
+				body = elements.Append(body, e)
+			}
+		}
+	}
+	it.Body = string(body)
+	return len(body) > 0
 }

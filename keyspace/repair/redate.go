@@ -1,9 +1,11 @@
 package repair
 
 import (
+	"mayfly/expiry"
 	"slices"
 
 	"mayfly/expiry/members"
+	"mayfly/keyspace/elements"
 	"mayfly/keyspace/record"
 	"mayfly/vfs"
 )
@@ -52,7 +54,8 @@ func (d *redating) item(key, rec string, c *record.Container, report *Report) (s
 	if err != nil {
 		return rec, true // it was read before: it is sound
 	}
-	if c != nil && c.Policy.Dead(it.TS, it.ExpireAt, d.folder) {
+	collection := it.Kind == record.Page || it.Kind.IsCollection() && elements.IsHead(it.Body)
+	if c != nil && !collection && c.Policy.Dead(it.TS, it.ExpireAt, d.folder) {
 		report.Redated.Dead++
 		return "", false
 	}
@@ -63,6 +66,8 @@ func (d *redating) item(key, rec string, c *record.Container, report *Report) (s
 	if c != nil && c.Policy.Deadline != "" && it.Kind == record.Document && members.Has(it.Body) {
 		ends := members.Read(it.Body, c.Policy.Deadline) // a deadline does not move with the clock
 		it.ExpireAt = ends.ExpireAt(d.now)
+	} else if it.Kind == record.Page {
+		it = redatePage(it, it.TS-d.now)
 	} else if it.ExpireAt > 0 {
 		it.ExpireAt = max(it.ExpireAt-(it.TS-d.now), 1)
 	}
@@ -95,4 +100,21 @@ func (d *redating) clock(latest int64) int64 {
 		return d.now
 	}
 	return latest
+}
+
+// redatePage moves the ends of the elements of a page, which may be dead by the folder's time: a start judges
+// that.
+func redatePage(it record.Item, by int64) record.Item {
+	var body []byte
+	for e := range elements.Each(it.Body) {
+		if e.End != 0 {
+			e.End = max(e.End-by, 1)
+		}
+		body = elements.Append(body, e)
+	}
+	it.Body, it.ExpireAt = string(body), expiry.Never
+	if s := elements.SumOf(it.Body); s.Ending > 0 {
+		it.ExpireAt = s.Earliest
+	}
+	return it
 }

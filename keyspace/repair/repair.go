@@ -114,6 +114,11 @@ func (s *folderReader) repair(newDir string, dates redating, finish func(dir str
 			return nil, err
 		}
 	}
+	if p.names.collections {
+		if err := target.AllowCollections(); err != nil {
+			return nil, err
+		}
+	}
 	if err := finish(staging.Dir(), p.report); err != nil {
 		return nil, err
 	}
@@ -359,7 +364,7 @@ func (p *run) partition(number int) (FileReport, error) {
 		if v.damage != nil {
 			p.reported[*v.damage] = true
 		}
-		if it, _, err := record.Decode(key, v.rec+v.undeleted); err == nil && died[proven{k.ID, it.Version}] && !k.Log {
+		if it, _, err := record.Decode(key, v.rec+v.undeleted); err == nil && died[proven{k.ID, it.Version}] && !k.Log && !k.Page {
 			continue
 		}
 		entry := func(rec string, damage *damagedRange) Item {
@@ -388,6 +393,9 @@ func (p *run) partition(number int) (FileReport, error) {
 		}
 		if rec, lives := p.redating.item(key, v.rec, p.names.byNumber[k.Container], p.report); lives {
 			ops = append(ops, aof.Op{Key: key, Rec: rec})
+			if k.Page {
+				continue
+			}
 			if p.isHidden(k.Container) {
 				p.report.Logged++
 				p.deletions = p.deletions || k.Log && isDeletion(key, rec)

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"mayfly/keyspace/datadir"
+	"mayfly/keyspace/elements"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/replica"
 	"mayfly/keyspace/store"
@@ -111,8 +112,11 @@ func (e *Engine) judgeDead() func(key, rec []byte) bool {
 			return false
 		}
 		it, err := record.DecodeHeader(record.View(rec))
+		if err != nil || k.Page || it.Kind.IsCollection() && elements.IsHead(it.Body) {
+			return false // a page lives as long as its key, and that has the times of its pages
+		}
 		limits, known := purgeable[k.Container]
-		return err == nil && known && limits.Select(it.TS, it.ExpireAt)
+		return known && limits.Select(it.TS, it.ExpireAt)
 	}
 }
 

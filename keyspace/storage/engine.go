@@ -190,3 +190,6 @@ func (e *Engine) AllowReplicas() error { return e.folder.AllowReplicas() }
 // AllowLogs raises the version of the folder to the one in which containers may have logs of deaths, of what
 // clients delete too if deletes is set, durably.
 func (e *Engine) AllowLogs(deletes bool) error { return e.folder.AllowLogs(deletes) }
+
+// AllowCollections raises the version of the folder to the one in which items may have elements, durably.
+func (e *Engine) AllowCollections() error { return e.folder.AllowCollections() }

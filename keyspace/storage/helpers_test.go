@@ -31,7 +31,7 @@ func (m noContainers) Records() []aof.Op {
 func (noContainers) Purgeable() map[uint32]expiry.Limits { return nil }
 
 func (noContainers) Catalogue(string, string, bool, bool) error { return nil }
-func (noContainers) Table(int, uint32, bool) *memtable.Table    { return nil }
+func (noContainers) Table(int, record.Key) *memtable.Table      { return nil }
 
 // open opens an empty folder with one partition.
 func open(t *testing.T) *Engine {

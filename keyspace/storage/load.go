@@ -22,9 +22,9 @@ type Loader interface {
 	// Catalogue applies a record of the catalogue, or its delete, of the store or of a journal.
 	Catalogue(key, rec string, deleted, journaled bool) error
 
-	// Table returns the table of a container in a partition, and makes it if need be. log says that the items
-	// to come are of a log of deaths. Calls for different partitions are concurrent.
-	Table(partition int, container uint32, log bool) *memtable.Table
+	// Table returns the table of items with keys as this one in a partition, and makes it if need be. Calls for
+	// different partitions are concurrent.
+	Table(partition int, k record.Key) *memtable.Table
 }
 
 // Open opens a data folder, or makes it. Errors are one clear line.
@@ -66,7 +66,7 @@ func (e *Engine) Load(partitions []Partition, m Memory, l Loader) (latest []Late
 	}
 	parts := make([]*partitionLoader, len(partitions))
 	for i, p := range partitions {
-		parts[i] = &partitionLoader{e: e, loader: l, number: i, shard: p.Shard, tables: make(map[uint32]*memtable.Table)}
+		parts[i] = &partitionLoader{e: e, loader: l, number: i, shard: p.Shard, tables: make(map[tableKey]*memtable.Table)}
 	}
 	if err := e.loadPartitions(parts); err != nil {
 		return nil, err

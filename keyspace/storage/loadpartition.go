@@ -22,10 +22,16 @@ type partitionLoader struct {
 	loader Loader
 	number int
 	shard  *memtable.Shard
-	tables map[uint32]*memtable.Table // by container
-	last   *memtable.Table            // of the last change
+	tables map[tableKey]*memtable.Table
+	last   *memtable.Table // of the last change
 	latest Latest
 	read   int64 // bytes of changes that Options.Loaded does not count yet
+}
+
+// tableKey names a table of a partition.
+type tableKey struct {
+	container uint32
+	pages     bool // of its collections
 }
 
 // load opens the partition's store and applies its changes.
@@ -60,10 +66,10 @@ func (l *partitionLoader) apply(k record.Key, o aof.Op, journaled bool) error {
 		l.read = 0
 	}
 	t := l.last
-	if t == nil || t.Container() != k.Container {
-		if t = l.tables[k.Container]; t == nil {
-			t = l.loader.Table(l.number, k.Container, k.Log)
-			l.tables[k.Container] = t
+	if t == nil || t.Container() != k.Container || t.Pages() != k.Page {
+		if t = l.tables[tableKey{k.Container, k.Page}]; t == nil {
+			t = l.loader.Table(l.number, k)
+			l.tables[tableKey{k.Container, k.Page}] = t
 		}
 		l.last = t
 	}
@@ -109,7 +115,7 @@ func (l *partitionLoader) touch(k record.Key, o aof.Op) error {
 		return err
 	}
 	l.saw(touch)
-	t := l.tables[k.Container]
+	t := l.tables[tableKey{k.Container, k.Page}]
 	if t == nil {
 		return nil
 	}

@@ -23,6 +23,9 @@ func (t *Table[C]) Check(now int64) (err error) {
 	case t.timer != nil && t.Gone():
 		return fmt.Errorf("the table has a timer that is not needed")
 	}
+	if err := t.checkPages(); err != nil {
+		return err
+	}
 	t.Descend(0, func(_ uint64, e *memtable.Entry) (more bool) {
 		k, split := record.SplitKey(t.Key(e))
 		switch {

@@ -23,6 +23,7 @@ type Partition[C comparable] struct {
 	LastWrite   journal.LSN    // covers every write
 	LastRemoval journal.LSN    // covers every removal
 	Watchers    watch.Lists[C]
+	Garbage     []*Collections // those with pages without a key, see [Collections.Settle]
 }
 
 // NewPartition returns an empty partition.
@@ -53,6 +54,27 @@ func (p *Partition[C]) Clean() {
 	if p.Shard.Unclean() {
 		p.cleanStep()
 	}
+}
+
+// garbageAtOnce is the number of pages without a key that are removed while the partition is locked: about
+// 0.1 ms.
+const garbageAtOnce = 64
+
+// Collect removes some of the pages that have no key any more, and reports whether there are more. No
+// transaction may have changes in the partition that it can roll back.
+func (p *Partition[C]) Collect() (more bool) {
+	if len(p.Garbage) == 0 {
+		return false
+	}
+	defer locks.EndProcessOnPanic()
+	for left := garbageAtOnce; left > 0 && len(p.Garbage) > 0; {
+		cs := p.Garbage[len(p.Garbage)-1]
+		if left = cs.collect(left); left > 0 {
+			p.Garbage = p.Garbage[:len(p.Garbage)-1]
+			cs.listed = false
+		}
+	}
+	return len(p.Garbage) > 0
 }
 
 // cleanStep does one step of cleaning. A failure inside leaves items that nothing finds, and the partition

@@ -17,6 +17,9 @@ type Table[C Container] struct {
 	C       C
 	Indexed *index.Table   // nil without indexes
 	Part    *deathlog.Part // not nil: the table is of a log
+	Pages   *Table[C]      // of the collections of the table; nil: none has had any
+
+	Collections *Collections // not nil: the table is one of pages
 
 	set   *Set[C]
 	place int // in the rotation of tables
@@ -51,9 +54,29 @@ func (ts List[C]) Show() {
 	}
 }
 
+// Detach is that of package memtable, of the pages too.
+func (t *Table[C]) Detach() {
+	t.Table.Detach()
+	if t.Pages != nil {
+		t.Pages.Table.Detach()
+	}
+}
+
+// Attach ends Detach.
+func (t *Table[C]) Attach() {
+	t.Table.Attach()
+	if t.Pages != nil {
+		t.Pages.Table.Attach()
+	}
+}
+
 // Return adds a detached table to its container and partition again.
 func (t *Table[C]) Return() {
 	t.Attach()
+	if t.Pages != nil {
+		t.set.add(t.Pages)
+		t.Pages.SetTimer(0)
+	}
 	t.Indexed.Attach()
 	t.set.add(t)
 	t.set.host.Tables(t.C)[t.P.Number] = t
@@ -63,6 +86,10 @@ func (t *Table[C]) Return() {
 // Leave takes the table from its container and partition.
 func (t *Table[C]) Leave() {
 	t.Detach()
+	if t.Pages != nil {
+		t.Pages.stopTimer()
+		t.set.remove(t.Pages)
+	}
 	t.stopTimer()
 	t.Indexed.Detach()
 	t.set.remove(t)
@@ -78,6 +105,10 @@ func (t *Table[C]) Gone() bool {
 // Hide keeps the table of a container that is set aside from the purge, eviction and figures. It stays in its
 // partition.
 func (t *Table[C]) Hide() {
+	if t.Pages != nil {
+		t.Pages.stopTimer()
+		t.set.remove(t.Pages)
+	}
 	t.stopTimer()
 	t.Indexed.Detach()
 	t.set.remove(t)
@@ -86,6 +117,10 @@ func (t *Table[C]) Hide() {
 
 // Show ends Hide.
 func (t *Table[C]) Show() {
+	if t.Pages != nil {
+		t.set.add(t.Pages)
+		t.Pages.SetTimer(0)
+	}
 	t.Indexed.Attach()
 	t.set.add(t)
 	t.SetTimer(0)
@@ -140,4 +175,6 @@ func (t *Table[C]) KeptStats(now, old int64) memtable.Stats {
 }
 
 // Living returns the number of living items of a swept table.
-func (t *Table[C]) Living(now int64) int { return t.Len() - t.KeptStats(now, 0).Items }
+func (t *Table[C]) Living(now int64) int {
+	return t.Len() - t.KeptStats(now, 0).Items - len(t.Hollow(now))
+}

@@ -13,6 +13,7 @@ type Key[P, C comparable] struct {
 	Container C
 	ID        string
 	Lived     bool // when the watch began
+	Dead      int  // elements of the item that were dead then
 }
 
 // State is the state of a container. A change of all its items at once changes it.

@@ -1,0 +1,186 @@
+package elements
+
+import (
+	"errors"
+	"math"
+	"strconv"
+)
+
+// SmallSize is the size in bytes of the body up to which a collection without ends of elements is one item.
+const SmallSize = 1 << 10
+
+// MostEnd is the latest end of an element in ms.
+const MostEnd = 1<<48 - 1
+
+// Element is a field with its value. Its strings are views of a body.
+type Element struct {
+	Field, Value string
+	End          int64 // ms; 0: none
+}
+
+// Dead reports whether the element is dead by a limit: that of items with an end of their own, see
+// expiry.Limits.
+func (e *Element) Dead(limit int64) bool { return e.End != 0 && e.End <= limit }
+
+// Size returns the length in bytes of the element in a body.
+func (e *Element) Size() int {
+	n := stringSize(e.Field) + stringSize(e.Value)
+	if e.End != 0 {
+		n += len("+ ") + digits(uint64(e.End))
+	}
+	return n
+}
+
+func stringSize(s string) int { return digits(uint64(len(s))) + 1 + len(s) }
+
+// digits returns the number of decimal digits.
+func digits(n uint64) (count int) {
+	for count = 1; n > 9; n /= 10 {
+		count++
+	}
+	return count
+}
+
+// Append appends an element to a body.
+func Append(dst []byte, e Element) []byte {
+	dst = AppendString(dst, e.Field)
+	if e.End != 0 {
+		dst = strconv.AppendInt(append(dst, '+'), e.End, 10)
+		dst = append(dst, ' ')
+	}
+	return AppendString(dst, e.Value)
+}
+
+// AppendString appends a string with its length.
+func AppendString(dst []byte, s string) []byte {
+	dst = strconv.AppendUint(dst, uint64(len(s)), 10)
+	dst = append(dst, ':')
+	return append(dst, s...)
+}
+
+// Cut cuts the first element off a body. It accepts nothing that Append does not write.
+func Cut(body string) (e Element, rest string, ok bool) {
+	if e.Field, rest, ok = CutString(body); !ok {
+		return Element{}, body, false
+	}
+	if rest != "" && rest[0] == '+' {
+		end, n := cutNumber(rest[1:])
+		if n == 0 || end == 0 || end > MostEnd || 1+n >= len(rest) || rest[1+n] != ' ' {
+			return Element{}, body, false
+		}
+		e.End, rest = int64(end), rest[n+2:]
+	}
+	if e.Value, rest, ok = CutString(rest); !ok {
+		return Element{}, body, false
+	}
+	return e, rest, true
+}
+
+// CutString is the inverse of [AppendString], for a string at the beginning of a text.
+func CutString(s string) (text, rest string, ok bool) {
+	length, n := cutNumber(s)
+	if n == 0 || n >= len(s) || s[n] != ':' || length > uint64(len(s)-n-1) {
+		return "", s, false
+	}
+	s = s[n+1:]
+	return s[:length], s[length:], true
+}
+
+// cutNumber reads decimal digits without leading zeros, and returns how many; 0 if there is no such number.
+func cutNumber(s string) (v uint64, n int) {
+	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
+		if n == 1 && s[0] == '0' || v > (math.MaxInt64-9)/10 {
+			return 0, 0
+		}
+		v = v*10 + uint64(s[n]-'0')
+		n++
+	}
+	return v, n
+}
+
+// Find returns the element of a field in a body, and the place that it has there.
+func Find(body, field string) (e Element, from, to int, found bool) {
+	for rest := body; rest != ""; {
+		e, after, ok := Cut(rest)
+		if !ok {
+			break
+		}
+		if e.Field == field {
+			return e, len(body) - len(rest), len(body) - len(after), true
+		}
+		rest = after
+	}
+	return Element{}, 0, 0, false
+}
+
+// Each yields the elements of a body.
+func Each(body string) func(yield func(Element) bool) {
+	return func(yield func(Element) bool) {
+		for body != "" {
+			e, rest, ok := Cut(body)
+			if !ok || !yield(e) {
+				return
+			}
+			body = rest
+		}
+	}
+}
+
+// Sum is what a body has.
+type Sum struct {
+	Count    int   // elements
+	Ending   int   // those with an end
+	Weight   int   // bytes, of which those beyond PageSize of an element do not count
+	Earliest int64 // ms; the first end; math.MaxInt64: there is none
+}
+
+// SumOf sums a body up.
+func SumOf(body string) (s Sum) {
+	s.Earliest = math.MaxInt64
+	for body != "" {
+		e, rest, ok := Cut(body)
+		if !ok {
+			return s
+		}
+		s.Count++
+		s.Weight += min(len(body)-len(rest), PageSize)
+		if e.End != 0 {
+			s.Ending++
+			s.Earliest = min(s.Earliest, e.End)
+		}
+		body = rest
+	}
+	return s
+}
+
+var (
+	errBody  = errors.New("not the elements of a collection: they must be fields and values, each with its length")
+	errEmpty = errors.New("a collection without elements")
+	errTwice = errors.New("a field occurs twice")
+	errSmall = errors.New("an element with an end does not lie in a page")
+)
+
+// Check returns why a body is not that of a collection's item, or nil. page says that it is one of a page.
+func Check(body string, page bool) error {
+	if !page && IsHead(body) {
+		_, err := ReadHead(body)
+		return err
+	}
+	if body == "" {
+		return errEmpty
+	}
+	seen := make(map[string]bool)
+	for body != "" {
+		e, rest, ok := Cut(body)
+		switch {
+		case !ok:
+			return errBody
+		case seen[e.Field]:
+			return errTwice
+		case e.End != 0 && !page:
+			return errSmall
+		}
+		seen[e.Field], body = true, rest
+	}
+	return nil
+}

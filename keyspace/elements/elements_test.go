@@ -1,0 +1,115 @@
+package elements
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	_ "mayfly/test/drill" // its flags
+)
+
+// TestDocument: the examples of the package comment are real.
+func TestDocument(t *testing.T) {
+	t.Parallel()
+	body := Append(Append(nil, Element{Field: "color", Value: "red"}), Element{Field: "size", Value: "XL"})
+	if string(body) != "5:color3:red4:size2:XL" || Check(string(body), false) != nil {
+		t.Errorf("%q", body)
+	}
+	page := Append(Append(nil, Element{Field: "jwt", Value: "abcd", End: 1700000060000}), Element{Field: "color", Value: "red"})
+	if string(page) != "3:jwt+1700000060000 4:abcd5:color3:red" || Check(string(page), true) != nil || Check(string(page), false) == nil {
+		t.Errorf("%q", page)
+	}
+	h := Head{Number: 0x2a07, Buckets: 3, Salt: 0x9f3a11c0d2e4b687}
+	if text := string(h.Append(nil)); text != "/2a07 3 9f3a11c0d2e4b687" {
+		t.Errorf("%q", text)
+	} else if back, err := ReadHead(text); err != nil || back != h {
+		t.Errorf("%+v, %v", back, err)
+	}
+	if s := SumOf(string(page)); s != (Sum{Count: 2, Ending: 1, Weight: len(page), Earliest: 1700000060000}) {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestHashIsFixed: folders depend on it.
+func TestHashIsFixed(t *testing.T) {
+	t.Parallel()
+	h := NewHead(0x2a07, 42)
+	if h.Salt != fixedSalt {
+		t.Errorf("%x", h.Salt)
+	}
+	h.Salt = 0x9f3a11c0d2e4b687
+	if got := fmt.Sprintf("%x %x", h.Hash(""), h.Hash("color")); got != fixedHashes {
+		t.Errorf("the hashes are %s", got)
+	}
+}
+
+// TestFrom: whatever the number of buckets, the places are cut into as many parts as there are buckets, each
+// with the elements of its bucket; a bucket more cuts one part.
+func TestFrom(t *testing.T) {
+	t.Parallel()
+	before := map[uint64]bool{}
+	for buckets := uint32(1); buckets < 70; buckets++ {
+		h := Head{Buckets: buckets}
+		seen, begins, parts := map[uint32]bool{}, map[uint64]bool{0: true}, 0
+		for place, more := uint64(0), true; more; more = place != 0 {
+			bucket, next := h.From(place)
+			for _, at := range []uint64{place, place + (next-place)/3, next - 1} {
+				if b := h.BucketOf(Place(at)); b != bucket { // the reversal is its own inverse
+					t.Fatalf("%d buckets: place %x is in bucket %d, not %d", buckets, at, b, bucket)
+				}
+			}
+			seen[bucket], parts = true, parts+1
+			begins[next] = true
+			place = next
+		}
+		if len(seen) != int(buckets) || parts != int(buckets) {
+			t.Fatalf("%d buckets: %d parts, %d buckets seen", buckets, parts, len(seen))
+		}
+		for at := range before {
+			if !begins[at] {
+				t.Fatalf("%d buckets: a part does not begin at %x any more", buckets, at)
+			}
+		}
+		before = begins
+		if buckets > 1 {
+			less := Head{Buckets: buckets - 1}
+			from := less.Splits()
+			for hash := range uint64(300) {
+				if is, was := h.BucketOf(hash), less.BucketOf(hash); is != was && (was != from || is != buckets-1) {
+					t.Fatalf("hash %d moves from %d to %d of %d", hash, was, is, buckets)
+				}
+			}
+		}
+	}
+}
+
+func FuzzCut(f *testing.F) {
+	for _, body := range []string{"", "0:0:", "5:color3:red4:size2:XL", "3:jwt+1700000060000 4:abcd5:color3:red", "1:a+0 1:b", "01:a1:b", "1:a+1 ", "9:a", "/2a07 3 9f", "99999999999999999999:a"} {
+		f.Add(body)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		for rest := body; ; {
+			e, after, ok := Cut(rest)
+			if !ok {
+				break
+			}
+			if text := string(Append(nil, e)); text != rest[:len(rest)-len(after)] || e.Size() != len(text) {
+				t.Fatalf("%q is read as %+v", rest, e)
+			}
+			rest = after
+		}
+		if h, err := ReadHead(body); err == nil && string(h.Append(nil)) != body {
+			t.Fatalf("%q is read as %+v", body, h)
+		}
+		_ = Check(body, true)
+		if s := SumOf(body); s.Earliest == math.MaxInt64 && s.Ending > 0 || s.Weight > len(body) || strings.Count(body, ":") < 2*s.Count {
+			t.Fatalf("%q: %+v", body, s)
+		}
+	})
+}
+
+const (
+	fixedSalt   = 0x994f219e6bc881b7
+	fixedHashes = "ddf01fd6b48f4bef ec54e370ae4bc705"
+)

@@ -1,0 +1,319 @@
+package keyspace
+
+import (
+	"strings"
+
+	"mayfly/expiry"
+	"mayfly/keyspace/elements"
+	"mayfly/keyspace/memtable"
+	"mayfly/keyspace/record"
+	"mayfly/keyspace/tables"
+)
+
+// HashEdit changes the fields of a hash for one command. Close ends it. What it changes restarts the clock of
+// the key, and keeps its end.
+type HashEdit struct {
+	Hash // as it is
+	tx   *Tx
+	k    *Container
+	id   string
+	p    *partition
+	t    *table // nil: not made yet
+	h    memtable.Handle
+	e    *memtable.Entry // nil: there is no such key
+	end  int64           // expireAt of the key
+	ts   int64           // of what is written
+
+	begun, vetoed bool
+	small         []byte // the body, once it was changed and as long as there are no pages
+	head          elements.Head
+	headChanged   bool
+	version       uint64 // of the page that was written last
+}
+
+// EditHash begins to change the hash under an id, which may be missing. If kind is neither 0 nor that of a
+// hash, nothing may be changed.
+func (tx *Tx) EditHash(c *Container, id string) (x HashEdit, kind Kind) {
+	p := tx.partition(id)
+	x = HashEdit{tx: tx, k: c, id: id, p: p, ts: tx.now}
+	x.h, x.e = tx.lookup(p, c, id)
+	x.t = c.tables[p.Number]
+	x.limit = c.Policy().DeadLimits(tx.now).ByOwnTTL
+	if x.e == nil {
+		return x, 0
+	}
+	if k := tx.ks.evictor.Tracker(); k != nil {
+		tx.touch(k, x.t, x.h, x.e)
+	}
+	it := x.t.Item(x.e)
+	if it.Kind == HashKind {
+		x.Hash = tx.hashOf(x.t, it.Body)
+		x.end = it.ExpireAt
+	}
+	if x.c != nil {
+		x.head = x.c.Head
+	}
+	return x, it.Kind
+}
+
+// Exists reports whether there was such a key, and no field of it was changed.
+func (x *HashEdit) Exists() bool { return x.e != nil }
+
+// begin prepares the first change. It returns false if a hold forbids it.
+func (x *HashEdit) begin() bool {
+	if x.begun {
+		return !x.vetoed
+	}
+	x.begun = true
+	if x.e != nil && x.k.Policy().Hold != "" && x.tx.vetoes(x.k, x.e) {
+		x.vetoed = true
+		return false
+	}
+	if x.e == nil && x.tx.kept {
+		x.tx.bury(x.t, x.id)
+	}
+	if x.c == nil {
+		x.small = append(x.small, x.body...)
+	}
+	return true
+}
+
+// Get is that of [Hash], with what was changed.
+func (x *HashEdit) Get(field string) (e Element, ok bool) {
+	if x.c == nil {
+		e, _, _, ok = elements.Find(x.now(), field)
+		if x.begun {
+			e.Value = strings.Clone(e.Value) // the buffer changes
+		}
+		return e, ok
+	}
+	e, _, _, ok = elements.Find(x.cs.Body(x.c, x.head.Bucket(field)), field)
+	return e, ok && !e.Dead(x.limit)
+}
+
+// now returns the body without pages as it is.
+func (x *HashEdit) now() string {
+	if x.begun {
+		return record.View(x.small)
+	}
+	return x.body
+}
+
+// Set gives a field a value and an end, and reports whether it is new.
+func (x *HashEdit) Set(e Element) (isNew bool) {
+	if !x.begin() {
+		return false
+	}
+	if x.c == nil {
+		_, from, to, found := elements.Find(record.View(x.small), e.Field)
+		if found {
+			rest := string(x.small[to:])
+			x.small = append(elements.Append(x.small[:from], e), rest...)
+		} else {
+			x.small = elements.Append(x.small, e)
+		}
+		if e.End != 0 || len(x.small) > elements.SmallSize {
+			x.open()
+		}
+		return !found
+	}
+	bucket := x.head.Bucket(e.Field)
+	body := x.cs.Body(x.c, bucket)
+	old, from, to, found := elements.Find(body, e.Field)
+	if found && old.Dead(x.limit) {
+		x.tx.shedElement(x.t, x.e, old)
+		isNew = true
+	}
+	buf := make([]byte, 0, len(body)+e.Size())
+	if !found {
+		from, to, isNew = len(body), len(body), true
+	}
+	buf = append(elements.Append(append(buf, body[:from]...), e), body[to:]...)
+	x.put(bucket, buf)
+	for n := 0; n < 2 && x.c.Weight > int64(x.head.Buckets)*elements.PageSize && x.head.Buckets < elements.MostBuckets; n++ {
+		x.split()
+	}
+	return isNew
+}
+
+// Delete removes a field, and reports whether there was one.
+func (x *HashEdit) Delete(field string) bool {
+	body := x.now()
+	if x.c != nil {
+		body = x.cs.Body(x.c, x.head.Bucket(field))
+	}
+	old, from, to, found := elements.Find(body, field)
+	if !found || old.Dead(x.limit) || !x.begin() {
+		return false
+	}
+	if x.c == nil {
+		x.small = append(x.small[:from], x.small[to:]...)
+		return true
+	}
+	x.put(x.head.Bucket(field), append(append(make([]byte, 0, len(body)), body[:from]...), body[to:]...))
+	const sparse = elements.PageSize / 4
+	for n := 0; n < 2 && x.head.Buckets > 1 && x.c.Weight < int64(x.head.Buckets)*sparse; n++ {
+		x.merge()
+	}
+	return true
+}
+
+// open gives the hash pages.
+func (x *HashEdit) open() {
+	x.openTable()
+	x.head = elements.NewHead(x.p.NextVersion(), x.p.Shard.Seed[0]^x.p.Shard.Seed[1])
+	all := record.View(x.small)
+	x.head.Buckets = uint32(max(1, min(elements.SumOf(all).Weight/elements.PageSize, 1<<16)))
+	pages := make([][]byte, x.head.Buckets)
+	for e := range elements.Each(all) {
+		b := x.head.Bucket(e.Field)
+		pages[b] = elements.Append(pages[b], e)
+	}
+	x.t.OpenPages()
+	x.cs = x.t.Pages.Collections
+	for b, body := range pages {
+		x.put(uint32(b), body)
+	}
+	x.c = x.cs.ByNumber(x.head.Number)
+	x.headChanged = true
+}
+
+// openTable makes the table of the container if there is none yet.
+func (x *HashEdit) openTable() {
+	if x.t = x.k.tables[x.p.Number]; x.t == nil {
+		x.t = x.tx.ks.tables.Open(x.k, x.p)
+		x.tx.noteTable(x.t)
+	}
+}
+
+// put stores the elements of a bucket.
+func (x *HashEdit) put(bucket uint32, body []byte) {
+	var buf [40]byte
+	id := record.View(x.head.PageID(buf[:0], bucket))
+	h, page := x.t.Pages.Lookup(id)
+	switch {
+	case len(body) > 0:
+		x.version = x.tx.putPage(x.t.Pages, id, record.View(body), x.ts)
+		x.headChanged = x.headChanged || page == nil
+	case h != 0:
+		x.tx.removeItem(x.t.Pages, page)
+		x.headChanged = true
+	}
+}
+
+// putPage stores a page and returns its version.
+func (tx *Tx) putPage(pages *table, id, body string, ts int64) uint64 {
+	end := elements.SumOf(body).Earliest
+	if end > elements.MostEnd {
+		end = expiry.Never
+	}
+	it := Item{Kind: record.Page, Body: body, TS: ts, ExpireAt: end, Version: pages.P.NextVersion()}
+	tx.setItem(pages, id, it)
+	pages.NoteDue(it.TS, it.ExpireAt)
+	return it.Version
+}
+
+// split adds a bucket, which takes some of the elements of another.
+func (x *HashEdit) split() {
+	from, to := x.head.Splits(), x.head.Buckets
+	x.head.Buckets++
+	x.headChanged = true
+	var stay, go_ []byte
+	for e := range elements.Each(x.cs.Body(x.c, from)) {
+		if x.head.Bucket(e.Field) == from {
+			stay = elements.Append(stay, e)
+		} else {
+			go_ = elements.Append(go_, e)
+		}
+	}
+	if len(go_) > 0 {
+		x.put(from, stay)
+		x.put(to, go_)
+	}
+}
+
+// merge removes the last bucket, whose elements go where they came from.
+func (x *HashEdit) merge() {
+	x.head.Buckets--
+	x.headChanged = true
+	last, into := x.head.Buckets, x.head.Splits()
+	if body := x.cs.Body(x.c, last); body != "" {
+		x.put(into, []byte(x.cs.Body(x.c, into)+body))
+		x.put(last, nil)
+	}
+}
+
+// Close stores what was changed. It reports whether the last field is gone, and the key with it.
+func (x *HashEdit) Close() (gone bool) {
+	if !x.begun || x.vetoed {
+		return false
+	}
+	tx := x.tx
+	if x.c != nil {
+		x.c.Head = x.head // what follows may not write it
+	}
+	switch {
+	case x.c == nil && len(x.small) == 0, x.c != nil && x.c.Count == 0:
+		return x.remove()
+	case x.c != nil && x.cs.Empty(x.c, x.limit):
+		return x.e != nil && tx.shedKey(x.t, x.e, x.limit, false)
+	case x.c == nil:
+		tx.put(x.k, x.id, Item{Kind: HashKind, Body: record.View(x.small), TS: x.ts, ExpireAt: x.end}, record.Chosen)
+	case x.headChanged || x.e == nil:
+		var buf [64]byte
+		tx.put(x.k, x.id, Item{Kind: HashKind, Body: record.View(x.head.Append(buf[:0])), TS: x.ts, ExpireAt: x.end}, record.Chosen)
+	default:
+		tx.changes.Refreshed(x.t, x.e)
+		x.t.Refresh(x.h, x.e, x.ts, x.version)
+		tx.alert(x.p, x.k, x.id)
+	}
+	return false
+}
+
+// remove removes a key without fields.
+func (x *HashEdit) remove() (gone bool) {
+	if x.e == nil {
+		return false
+	}
+	if x.k.deaths != nil && x.k.log.Deletes {
+		x.tx.logDeletion(x.t, x.e)
+	}
+	x.tx.alert(x.p, x.k, x.id)
+	x.tx.removeItem(x.t, x.e)
+	return true
+}
+
+// Move stores the hash under an id as that under another, of a container or of another one, with its ends. The
+// key gets an end. If source is not needed any more, its elements stay where they are if that can be.
+func (tx *Tx) Move(from *Container, source string, to *Container, id string, expireAt int64, copied bool) {
+	h, _, _ := tx.Hash(from, source)
+	p := tx.partition(id)
+	if h.c == nil || !copied && from == to && tx.partition(source) == p {
+		tx.put(to, id, Item{Kind: HashKind, Body: h.body, TS: tx.now, ExpireAt: expireAt}, record.Chosen)
+		return
+	}
+	all := h.Bodies()
+	tx.Remove(to, id)
+	x, _ := tx.EditHash(to, id)
+	x.end = expireAt
+	for e := range h.Each(all) {
+		x.Set(e)
+	}
+	x.Close()
+}
+
+// ElementMemory returns the memory of an item's elements in pages, in bytes.
+func (tx *Tx) elementMemory(t *table, e *memtable.Entry) int64 {
+	if c := tx.collection(t, e); c != nil {
+		return c.Memory
+	}
+	return 0
+}
+
+// collection returns the collection of an entry, nil if its elements lie in no pages.
+func (tx *Tx) collection(t *table, e *memtable.Entry) *tables.Collection {
+	if t.Pages == nil || !e.Collection() {
+		return nil
+	}
+	return t.Pages.Collections.Of(t.Item(e).Body)
+}

@@ -1,0 +1,482 @@
+package keyspace
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"mayfly/expiry"
+	"mayfly/keyspace/undo"
+	"mayfly/test/drill"
+)
+
+// modelHash is a key of the model.
+type modelHash struct {
+	fields   map[string]Element // the dead too
+	ts, end  int64
+	isString bool
+}
+
+func (h *modelHash) clone() *modelHash {
+	c := *h
+	c.fields = maps.Clone(h.fields)
+	return &c
+}
+
+// hashModel is hashes in two containers beside a model of them. The policies are those of the containers: how
+// these rule is tested elsewhere.
+type hashModel struct {
+	*opened
+	random *rand.Rand
+	keys   map[place]*modelHash
+}
+
+func cloneKeys(keys map[place]*modelHash) map[place]*modelHash {
+	c := make(map[place]*modelHash)
+	for at, h := range keys {
+		c[at] = h.clone()
+	}
+	return c
+}
+
+// living returns the living fields of a key, nil if it does not live.
+func living(h *modelHash, p *expiry.Policy, now int64) map[string]Element {
+	if h == nil || p.Dead(h.ts, h.end, now) {
+		return nil
+	}
+	limit, all := p.DeadLimits(now).ByOwnTTL, map[string]Element{}
+	for field, e := range h.fields {
+		if !e.Dead(limit) {
+			all[field] = e
+		}
+	}
+	if len(all) == 0 && !h.isString {
+		return nil
+	}
+	return all
+}
+
+var modelKeys = []string{"a", "b", "{a}x", "c", "d"}
+
+func (m *hashModel) place() place {
+	return place{[]string{"left", "right"}[m.random.IntN(2)], modelKeys[m.random.IntN(len(modelKeys))]}
+}
+
+func (m *hashModel) element(now int64) Element {
+	e := Element{Field: fmt.Sprint("field", m.random.IntN(60)), Value: strings.Repeat("v", []int{0, 3, 20, 100, 300}[m.random.IntN(5)]) + fmt.Sprint(m.random.IntN(1000))}
+	if m.random.IntN(40) == 0 {
+		e.Value = strings.Repeat("long", 2000)
+	}
+	if m.random.IntN(4) == 0 {
+		e.End = now + int64(1+m.random.IntN(20_000))
+	}
+	return e
+}
+
+// edit changes a hash and the model. It returns false if the key is none.
+func (m *hashModel) edit(tx *Tx, at place) {
+	c := tx.Container(at.container)
+	x, kind := tx.EditHash(c, at.id)
+	h := m.keys[at]
+	lives := living(h, c.Policy(), tx.Now())
+	if (kind != 0) != (lives != nil) {
+		m.t.Fatalf("%v: kind %q, want %v", at, kind, lives)
+	}
+	if kind == Plain {
+		return
+	}
+	if lives == nil {
+		h = &modelHash{fields: map[string]Element{}}
+	}
+	changed := false
+	for range 1 + m.random.IntN([]int{2, 4, 50}[m.random.IntN(3)]) {
+		e := m.element(tx.Now())
+		was, there := h.fields[e.Field]
+		there = there && !was.Dead(c.Policy().DeadLimits(tx.Now()).ByOwnTTL)
+		if got, ok := x.Get(e.Field); ok != there || ok && got != was {
+			m.t.Fatalf("%v: %q is %.300s, %v, want %v, %.300s", at, e.Field, fmt.Sprint(got), ok, there, fmt.Sprint(was))
+		}
+		if m.random.IntN(3) > 0 {
+			if isNew := x.Set(e); isNew == there {
+				m.t.Fatalf("%v: %q is new: %v", at, e.Field, isNew)
+			}
+			h.fields[e.Field], changed = e, true
+		} else {
+			if x.Delete(e.Field) != there {
+				m.t.Fatalf("%v: %q is deleted: %v", at, e.Field, !there)
+			}
+			if changed = changed || there; there {
+				delete(h.fields, e.Field)
+			}
+		}
+	}
+	x.Close()
+	if !changed {
+		return
+	}
+	h.ts = tx.Now()
+	m.keys[at] = h
+	if living(h, c.Policy(), tx.Now()) == nil {
+		delete(m.keys, at)
+	}
+}
+
+// write makes a change in a transaction, which has locked everything.
+func (m *hashModel) write(tx *Tx) {
+	at := m.place()
+	c := tx.Container(at.container)
+	h, now := m.keys[at], tx.Now()
+	lives := living(h, c.Policy(), now)
+	switch m.random.IntN(9) {
+	case 0:
+		if was := tx.Delete(c, at.id); was != (lives != nil) {
+			m.t.Fatalf("%v was deleted: %v, want %v", at, was, lives)
+		}
+		if lives != nil {
+			delete(m.keys, at)
+		} else if _, ok := tx.Get(c, at.id); ok {
+			m.t.Fatalf("%v lives", at)
+		} else if c.retention.Open(now) {
+			delete(m.keys, at)
+		}
+	case 1:
+		tx.Put(c, at.id, Plain, "text", expiry.Inherit)
+		m.keys[at] = &modelHash{ts: now, isString: true}
+	case 2: // EXPIRE, PERSIST
+		if it, ok := tx.Get(c, at.id); ok {
+			h.end = []int64{expiry.Never, expiry.Inherit, now + int64(1+m.random.IntN(20_000))}[m.random.IntN(3)]
+			tx.Put(c, at.id, it.Kind, it.Body, h.end)
+			h.ts = now
+		}
+	case 3, 4:
+		to := m.place()
+		if lives == nil || h.isString || to == at {
+			return
+		}
+		copied := m.random.IntN(2) == 0
+		tx.Move(c, at.id, tx.Container(to.container), to.id, h.end, copied)
+		moved := &modelHash{fields: lives, ts: now, end: h.end}
+		if tx.ks.partitionOf(at.id) == tx.ks.partitionOf(to.id) && at.container == to.container && !copied {
+			moved.fields = maps.Clone(h.fields)
+		}
+		if m.keys[to] = moved; !copied {
+			tx.Remove(c, at.id)
+			delete(m.keys, at)
+		}
+		if living(moved, tx.Container(to.container).Policy(), now) == nil {
+			delete(m.keys, to)
+		}
+	default:
+		m.edit(tx, at)
+	}
+}
+
+func (m *hashModel) step() {
+	switch m.random.IntN(20) {
+	case 0, 1, 2:
+		m.clock.Advance(time.Duration(m.random.IntN(4000)) * time.Millisecond)
+	case 3:
+		m.PurgeOnce()
+	case 4:
+		if err := m.Save(); err != nil {
+			m.t.Fatal(err)
+		}
+		if m.random.IntN(2) == 0 {
+			if err := m.storage.CompactAll(); err != nil {
+				m.t.Fatal(err)
+			}
+		}
+	case 5:
+		if m.random.IntN(2) == 0 {
+			m.reopen()
+		} else {
+			m.kill()
+		}
+	case 6: // a rollback
+		before := cloneKeys(m.keys)
+		var tx Tx
+		m.BeginAll(&tx)
+		if m.random.IntN(3) == 0 {
+			m.rule(&tx)
+		}
+		for range 1 + m.random.IntN(6) {
+			m.write(&tx)
+		}
+		tx.Rollback()
+		m.keys = before
+	case 7:
+		m.catalogueTx(m.rule)
+	case 8:
+		m.checkBackup()
+	default:
+		var tx Tx
+		m.BeginAll(&tx)
+		for range 1 + m.random.IntN(3) {
+			m.write(&tx)
+		}
+		m.commit(&tx)
+	}
+}
+
+// rule changes the container as a whole.
+func (m *hashModel) rule(tx *Tx) {
+	name := []string{"left", "right"}[m.random.IntN(2)]
+	c := tx.Container(name)
+	switch m.random.IntN(8) {
+	case 0, 1, 2:
+		tx.SetPolicy(c, []expiry.TTL{expiry.Off, expiry.Forever, 3, 10}[m.random.IntN(4)], expiry.Strict)
+	case 3:
+		tx.SetHold(c, "a reason")
+		if m.random.IntN(2) == 0 {
+			tx.Release(c, c.Policy().Default, expiry.Strict, 0)
+			return
+		}
+		for range 3 { // nothing changes what is there
+			at := m.place()
+			at.container = name
+			x, kind := tx.EditHash(c, at.id)
+			if kind == HashKind {
+				x.Set(Element{Field: "new"})
+				x.Close()
+				if tx.Veto() == nil {
+					m.t.Fatal("a hold vetoes nothing")
+				}
+				tx.veto = nil
+			}
+		}
+		tx.Release(c, c.Policy().Default, expiry.Strict, 0)
+	case 4:
+		other := tx.Container(map[string]string{"left": "right", "right": "left"}[name])
+		tx.Swap(c, other)
+		swapped := make(map[place]*modelHash)
+		for at, h := range m.keys {
+			swapped[place{map[string]string{"left": "right", "right": "left"}[at.container], at.id}] = h
+		}
+		m.keys = swapped
+	case 5:
+		tx.Flush(c)
+		if m.random.IntN(2) == 0 && !c.dropped {
+			if _, err := tx.Undo(name, ""); err != nil {
+				maps.DeleteFunc(m.keys, func(at place, _ *modelHash) bool { return at.container == name })
+			}
+			return
+		}
+		maps.DeleteFunc(m.keys, func(at place, _ *modelHash) bool { return at.container == name })
+		m.storage.Wake()
+	}
+}
+
+// compare compares all readers with the model.
+func (m *hashModel) compare() {
+	if err := m.sameAs(m.Keyspace, m.keys, true); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+func (m *hashModel) sameAs(ks *Keyspace, keys map[place]*modelHash, times bool) error {
+	var tx Tx
+	ks.BeginAll(&tx)
+	defer tx.Close()
+	for _, name := range []string{"left", "right"} {
+		c := tx.Container(name)
+		if c == nil {
+			return fmt.Errorf("%s is missing", name)
+		}
+		count := 0
+		for _, id := range modelKeys {
+			want := living(keys[place{name, id}], c.Policy(), tx.Now())
+			h, kind, found := tx.Hash(c, id)
+			if want != nil {
+				count++
+			}
+			switch {
+			case found != (want != nil):
+				return fmt.Errorf("%s %s lives: %v, want %v", name, id, found, want != nil)
+			case !found:
+				continue
+			case (kind == Plain) != keys[place{name, id}].isString:
+				return fmt.Errorf("%s %s is of kind %q", name, id, kind)
+			}
+			if it, _ := tx.Get(c, id); times && (it.TS != keys[place{name, id}].ts || it.ExpireAt != keys[place{name, id}].end) {
+				return fmt.Errorf("%s %s is of %d and ends at %d, want %d and %d", name, id, it.TS, it.ExpireAt, keys[place{name, id}].ts, keys[place{name, id}].end)
+			}
+			if err := sameHash(&h, want); err != nil {
+				return fmt.Errorf("%s %s: %w", name, id, err)
+			}
+		}
+		if n := tx.Count(c); n != count {
+			return fmt.Errorf("%s: Count is %d, want %d", name, n, count)
+		}
+		if s := tx.Stats(c); s.Documents != count {
+			return fmt.Errorf("%s: Stats has %d, want %d", name, s.Documents, count)
+		}
+		scanned := 0
+		tx.Scan(c, 0, 1<<30, func(string, Item) { scanned++ })
+		if _, _, ok := tx.Random(c); scanned != count || ok != (count > 0) {
+			return fmt.Errorf("%s: Scan has %d, want %d; Random %v", name, scanned, count, ok)
+		}
+	}
+	return nil
+}
+
+// sameHash compares all readers of a hash.
+func sameHash(h *Hash, want map[string]Element) error {
+	got := map[string]Element{}
+	for e := range h.All() {
+		if _, twice := got[e.Field]; twice {
+			return fmt.Errorf("%q comes twice", e.Field)
+		}
+		got[e.Field] = e
+	}
+	if !maps.Equal(got, want) {
+		return fmt.Errorf("it has %d fields, want %d: %.500s", len(got), len(want), differing(got, want))
+	}
+	scanned := map[string]Element{}
+	for cursor, more := uint64(0), true; more; more = cursor != 0 {
+		cursor = h.Scan(cursor, 3, func(e Element) {
+			if _, twice := scanned[e.Field]; !twice {
+				scanned[e.Field] = e
+			}
+		})
+	}
+	if !maps.Equal(scanned, want) {
+		return fmt.Errorf("Scan has %d fields, want %d: %.500s", len(scanned), len(want), differing(scanned, want))
+	}
+	if n := h.Len(); n != len(want) {
+		return fmt.Errorf("Len is %d, want %d", n, len(want))
+	}
+	if len(want) == 0 {
+		return nil
+	}
+	if e := h.Random(); want[e.Field] != e {
+		return fmt.Errorf("Random is %+v, of %+v", e, want)
+	}
+	for field, e := range want {
+		if is, ok := h.Get(field); !ok || is != e {
+			return fmt.Errorf("%q is %+v, %v, want %+v", field, is, ok, e)
+		}
+	}
+	_, ok := h.Get("none")
+	if ok {
+		return fmt.Errorf("a field that is not there is found")
+	}
+	return nil
+}
+
+// differing describes the fields in which hashes differ.
+func differing(got, want map[string]Element) string {
+	var list []string
+	for _, field := range slices.Sorted(maps.Keys(want)) {
+		if is, ok := got[field]; !ok || is != want[field] {
+			list = append(list, fmt.Sprintf("%.200s, want %.200s", fmt.Sprint(is, ok), fmt.Sprint(want[field])))
+		}
+	}
+	for field := range got {
+		if _, ok := want[field]; !ok {
+			list = append(list, fmt.Sprintf("%q is too much", field))
+		}
+	}
+	return strings.Join(list, "; ")
+}
+
+// checkBackup opens a backup, which has the same hashes.
+func (m *hashModel) checkBackup() {
+	dir := fmt.Sprint("/backup-", dirs.Add(1))
+	if err := m.Backup(dir); err != nil {
+		m.t.Fatal(err)
+	}
+	opt := m.opt
+	opt.Dir = dir
+	ks, err := Open(opt)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	if err := m.sameAs(ks, m.keys, true); err != nil {
+		m.t.Fatal("a backup: ", err)
+	}
+	if err := ks.Check(); err != nil {
+		m.t.Fatal("a backup: ", err)
+	}
+	if err := ks.Close(); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// TestHashModel takes random steps and compares all readers with a model after each.
+func TestHashModel(t *testing.T) {
+	t.Parallel()
+	first := drill.Seed(t)
+	for n := range drill.Pick[uint64](3, 8, 300) {
+		seed := first + n
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			m := &hashModel{
+				opened: open(t, func(o *Options) { o.Partitions = 1 + int(seed%3) }),
+				random: rand.New(rand.NewPCG(seed, 7)), keys: make(map[place]*modelHash),
+			}
+			if err := m.AllowCollections(); err != nil {
+				t.Fatal(err)
+			}
+			if seed%2 == 0 {
+				if err := m.SetUndoWindow(undo.MaxWindow); err != nil {
+					t.Fatal(err)
+				}
+			}
+			m.policy("left", 30)
+			m.policy("right", expiry.Forever)
+			for range 300 {
+				m.step()
+				m.compare()
+				if err := m.Check(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// TestHashScanOnce: a scan meets each field once that is there throughout, while pages split and merge.
+func TestHashScanOnce(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	r := rand.New(rand.NewPCG(drill.Seed(t), 1))
+	for range 20 {
+		var tx Tx
+		o.BeginKey(&tx, "k")
+		c := tx.Container("0")
+		x, _ := tx.EditHash(c, "k")
+		for n := range 100 {
+			x.Set(Element{Field: fmt.Sprint("stays", n), Value: "value"})
+		}
+		x.Close()
+		met := map[string]int{}
+		grows := r.IntN(2) == 0
+		for cursor, more := uint64(0), true; more; more = cursor != 0 {
+			h, _, _ := tx.Hash(c, "k")
+			cursor = h.Scan(cursor, 1+r.IntN(10), func(e Element) { met[e.Field]++ })
+			x, _ := tx.EditHash(c, "k")
+			for range r.IntN(60) {
+				if field := fmt.Sprint("other", r.IntN(400)); grows == (r.IntN(4) > 0) {
+					x.Set(Element{Field: field, Value: strings.Repeat("x", r.IntN(40))})
+				} else {
+					x.Delete(field)
+				}
+			}
+			x.Close()
+		}
+		for n := range 100 {
+			if field := fmt.Sprint("stays", n); met[field] != 1 {
+				t.Errorf("%s was met %d times", field, met[field])
+			}
+		}
+		for field, n := range met {
+			if n > 1 && !strings.HasPrefix(field, "other") {
+				t.Errorf("%s was met %d times", field, n)
+			}
+		}
+		o.commit(&tx)
+	}
+}

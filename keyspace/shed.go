@@ -1,0 +1,231 @@
+package keyspace
+
+import (
+	"slices"
+	"strings"
+
+	"mayfly/expiry"
+	"mayfly/keyspace/deathlog"
+	"mayfly/keyspace/elements"
+	"mayfly/keyspace/memtable"
+	"mayfly/keyspace/record"
+	"mayfly/keyspace/tables"
+)
+
+// Elements with an end of their own
+//
+// An element that is dead by the policy of its container, as an item with an end would be, is absent for
+// everybody. Readers pass over it. It is removed
+//
+//  1. by the purge, which takes the dead out of pages that are due, as one atomic group with the entries of
+//     the log. Only a leader does: others get the pages. A page so shed keeps its time, and so its key the
+//     clock; the last element takes the key along;
+//  2. by who writes its field, in the same transaction;
+//  3. with its key. Then only the log learns of it.
+
+// shedKey is a key of which elements have died.
+type shedKey struct {
+	c    *Container
+	id   string
+	gone bool // with the last of them
+}
+
+// ShedElements returns how many elements have died and were removed since the start.
+func (ks *Keyspace) ShedElements() int64 { return ks.shed.Load() }
+
+// logElement adds the entry of an element that has died, unless that was before the log was switched on.
+func (tx *Tx) logElement(t *table, id string, page Item, el elements.Element) {
+	if t.C.deaths == nil {
+		return
+	}
+	d := deathlog.ElementDeath(id, page, el, t.C.history.Load(), tx.now, t.C.log.Bodies)
+	if d.At >= t.C.deaths.c.created {
+		tx.addEntry(t, &d)
+	}
+}
+
+// shedElement notes the death of an element of a key that is about to be overwritten.
+func (tx *Tx) shedElement(t *table, key *memtable.Entry, el elements.Element) {
+	tx.logElement(t, t.ID(key), t.Item(key), el)
+	tx.ks.shed.Add(1)
+	tx.noteShed(t, key, false)
+}
+
+// noteShed has the end of the transaction report that elements of a key have died.
+func (tx *Tx) noteShed(t *table, key *memtable.Entry, gone bool) {
+	id := t.ID(key)
+	if n := len(tx.sheds); n > 0 && tx.sheds[n-1].c == t.C && tx.sheds[n-1].id == id {
+		tx.sheds[n-1].gone = tx.sheds[n-1].gone || gone
+		return
+	}
+	tx.sheds = append(tx.sheds, shedKey{t.C, strings.Clone(id), gone})
+}
+
+// shedPage takes the elements that are dead by a limit out of a page.
+func (tx *Tx) shedPage(t *table, key, page *memtable.Entry, limit int64, done *shedding) {
+	id, it := t.Pages.IDAndItem(page)
+	rest := make([]byte, 0, len(it.Body))
+	for el := range elements.Each(it.Body) {
+		if el.Dead(limit) {
+			tx.logElement(t, t.ID(key), it, el)
+			tx.ks.shed.Add(1)
+		} else {
+			rest = elements.Append(rest, el)
+		}
+	}
+	if len(rest) == 0 {
+		tx.removeItem(t.Pages, page)
+		done.pagesGone = true
+		return
+	}
+	done.version = tx.putPage(t.Pages, strings.Clone(id), record.View(rest), it.TS)
+}
+
+// shedding is what was done to the pages of a collection.
+type shedding struct {
+	c         *tables.Collection
+	pagesGone bool
+	version   uint64 // of the page that was written last
+}
+
+// shedKey takes the elements that are dead by a limit out of all pages of a key, and settles it.
+func (tx *Tx) shedKey(t *table, key *memtable.Entry, limit int64, report bool) (gone bool) {
+	c := tx.collection(t, key)
+	if c == nil {
+		return false
+	}
+	cs, done := t.Pages.Collections, shedding{c: c}
+	for b := range c.Buckets {
+		if _, page := cs.Page(c, b); page != nil && page.ExpireAt() > 0 && page.ExpireAt() <= limit {
+			tx.shedPage(t, key, page, limit, &done)
+		}
+	}
+	return tx.settleShed(t, &done, report)
+}
+
+// settleShed ends the removal of dead elements of a collection: the key goes with the last. If pages have gone,
+// it is written with the time that it has, as a start might have learnt that from them.
+func (tx *Tx) settleShed(t *table, done *shedding, report bool) (gone bool) {
+	c := done.c
+	key := t.At(c.Key)
+	id := t.ID(key)
+	tx.alert(t.P, t.C, id)
+	if gone = c.Count == 0; gone || report {
+		tx.noteShed(t, key, gone && report)
+	}
+	if gone {
+		tx.removeItem(t, key)
+		return true
+	}
+	if !done.pagesGone {
+		tx.changes.Refreshed(t, key)
+		t.Refresh(c.Key, key, key.TS(), done.version)
+		return false
+	}
+	it := t.Item(key)
+	it.Version = t.P.NextVersion()
+	switch {
+	case !key.Changing():
+		tx.changes.Before(t, key)
+		fallthrough
+	case tx.changes.IsQuiet(key):
+		t.Replace(c.Key, key, id, it, nil)
+	default:
+		t.Overwrite(c.Key, key, id, it, nil)
+	}
+	tx.changes.Written(t, key)
+	return false
+}
+
+// samplePages is Sample for a table of pages: it takes the dead out of some of those that are due. The lock of
+// its partition is held, and released at the end.
+func (ks *Keyspace) samplePages(pages *table, n int) (s expiry.Sample) {
+	p, t := pages.P, pages.C.tables[pages.P.Number]
+	if ks.Writable() != nil || ks.follows() || t == nil || t.Pages != pages {
+		pages.SetTimer(ks.Now())
+		p.Collect()
+		p.Mu.Unlock()
+		return s
+	}
+	tx := buriers.Get().(*Tx)
+	tx.beginLocked(ks, p, "")
+	due := ks.due(t.C, tx.now)
+	found := tx.shedDue(t, due, n)
+	s = expiry.Sample{Drawn: found, Dead: found, All: pages.Len(), Internal: true}
+	pages.SetTimer(tx.now)
+	if tx.Close() == ks.journal.Last() {
+		ks.uncommitted.Store(true)
+	}
+	s.More = found == n || len(p.Garbage) > 0
+	buriers.Put(tx)
+	_ = ks.Throttle(0) // a failure is noted, and tried again
+	return s
+}
+
+// shedDue takes the dead out of up to n pages of a table within limits, and returns how many it has looked at.
+func (tx *Tx) shedDue(t *table, due expiry.Limits, n int) int {
+	if t.Pages == nil {
+		return 0
+	}
+	var found []*memtable.Entry
+	t.Pages.EachDue(due.ByOwnTTL, n, func(page *memtable.Entry) { found = append(found, page) })
+	var all []*shedding
+	for _, page := range found {
+		c := t.Pages.Collections.OfPage(t.Pages.ID(page))
+		if c == nil || c.Key == 0 || !page.Present() {
+			continue // it is garbage
+		}
+		if key := t.At(c.Key); key.Within(due) {
+			tx.buryEntry(t, key, t.ID(key)) // first, so that the log knows what lived
+			continue
+		}
+		at := slices.IndexFunc(all, func(d *shedding) bool { return d.c == c })
+		if at < 0 {
+			at, all = len(all), append(all, &shedding{c: c})
+		}
+		tx.shedPage(t, t.At(c.Key), page, due.ByOwnTTL, all[at])
+	}
+	for _, done := range all {
+		tx.settleShed(t, done, true)
+	}
+	return len(found)
+}
+
+// logElements adds the entries of the dead elements of a key that is about to be replaced by an item, or
+// removed.
+func (tx *Tx) logElements(t *table, key *memtable.Entry, by Item) {
+	if key.Collection() && t.C.deaths != nil && !(by.Kind == record.Hash && elements.IsHead(by.Body)) {
+		tx.logElementsUntil(t, key, tx.now)
+	}
+}
+
+// logElementsUntil is logElements for those that have died by a moment in ms. It returns how many elements the
+// key had then.
+func (tx *Tx) logElementsUntil(t *table, key *memtable.Entry, at int64) (left int64) {
+	if !key.Collection() {
+		return 0
+	}
+	h := tx.hashOf(t, t.Item(key).Body)
+	if h.c == nil {
+		return int64(h.Len())
+	}
+	left = int64(h.c.Count)
+	limit := min(h.limit, at)
+	if h.cs.Dead(h.c, limit) == 0 {
+		return left
+	}
+	for b := range h.c.Buckets {
+		_, page := h.cs.Page(h.c, b)
+		if page == nil || page.ExpireAt() <= 0 || page.ExpireAt() > limit {
+			continue
+		}
+		it := t.Pages.Item(page)
+		for el := range elements.Each(it.Body) {
+			if el.Dead(limit) {
+				tx.logElement(t, t.ID(key), it, el)
+				left--
+			}
+		}
+	}
+	return left
+}

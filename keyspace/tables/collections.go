@@ -1,0 +1,388 @@
+package tables
+
+import (
+	"math"
+
+	"mayfly/expiry"
+	"mayfly/keyspace/elements"
+	"mayfly/keyspace/memtable"
+	"mayfly/keyspace/record"
+)
+
+// Collections are those of a table whose elements lie in pages. What is known of them is derived from their
+// keys and pages, whatever changes these: transactions, their rollback, a leader's batch, or the start.
+//
+// A collection belongs to the key whose item names it last. One without a key is an orphan until the end of
+// the transaction, and garbage from then on: its pages go in small steps, and are not journalled. A start drops
+// them.
+type Collections struct {
+	keys, pages *memtable.Table
+	byNumber    map[uint64]*Collection
+	orphans     []*Collection // or have got a key again
+	garbage     []*Collection
+	ending      int  // those with elements that have an end
+	listed      bool // in the list of the partition
+	list        func()
+}
+
+// Collection is a collection whose elements lie in pages.
+type Collection struct {
+	elements.Head
+	Key    memtable.Handle // of its key; 0: none
+	Count  int             // elements, with the dead that were not removed
+	Ending int             // those with an end
+	Weight int64           // bytes: see [elements.Sum]
+	Memory int64           // bytes of the pages, an estimate
+
+	alive uint32 // the bucket in which a living element was found last
+	above uint32 // no page has this number or a greater one: the head may not be known
+
+	// The latest write of a page. Only a follower and the start look at it: see [Table.RaiseKey].
+	ts      int64
+	version uint64
+}
+
+// collectionOverhead is the memory of a collection besides its pages, in bytes.
+const collectionOverhead = 160
+
+// OpenPages returns the table of the pages, and makes it if need be. The lock of the partition must be held.
+func (t *Table[C]) OpenPages() *Table[C] {
+	if t.Pages != nil {
+		return t.Pages
+	}
+	pages := &Table[C]{set: t.set, P: t.P, C: t.C}
+	pages.InitPages(&t.P.Shard, t.Container())
+	p := t.P
+	cs := &Collections{keys: &t.Table, pages: &pages.Table, byNumber: make(map[uint64]*Collection)}
+	cs.list = func() { p.Garbage = append(p.Garbage, cs) }
+	pages.Collections = cs
+	pages.Observe((*pageObserver)(cs))
+	t.ObserveCollections((*keyObserver)(cs))
+	t.Pages = pages
+	if !t.Gone() {
+		t.set.Add(pages)
+		pages.SetTimer(0)
+	}
+	return pages
+}
+
+// LoadPages is OpenPages for a table that may have keys of collections already, which the start has read.
+func (t *Table[C]) LoadPages() *Table[C] {
+	if t.Pages == nil {
+		t.OpenPages()
+		t.Descend(0, func(_ uint64, e *memtable.Entry) (more bool) {
+			if e.Collection() {
+				(*keyObserver)(t.Pages.Collections).Added(t.Handle(e), t.Item(e))
+			}
+			return true
+		})
+	}
+	return t.Pages
+}
+
+// Of returns the collection with the head that is the body of an item; nil: its elements lie in no pages.
+func (cs *Collections) Of(body string) *Collection {
+	if !elements.IsHead(body) {
+		return nil
+	}
+	h, err := elements.ReadHead(body)
+	if err != nil {
+		return nil
+	}
+	return cs.byNumber[h.Number]
+}
+
+// ByNumber returns the collection of a number, nil if there is none.
+func (cs *Collections) ByNumber(number uint64) *Collection { return cs.byNumber[number] }
+
+// OfPage returns the collection of a page, nil if there is none.
+func (cs *Collections) OfPage(id string) *Collection {
+	number, _, _ := record.SplitPageID(id)
+	return cs.byNumber[number]
+}
+
+func (cs *Collections) open(number uint64) *Collection {
+	c := cs.byNumber[number]
+	if c == nil {
+		c = &Collection{Head: elements.Head{Number: number, Buckets: 1}}
+		cs.byNumber[number] = c
+		cs.pages.AddMemory(collectionOverhead)
+		cs.orphan(c)
+	}
+	return c
+}
+
+// orphan notes that a collection has no key.
+func (cs *Collections) orphan(c *Collection) {
+	cs.orphans = append(cs.orphans, c)
+	if !cs.listed {
+		cs.listed = true
+		cs.list()
+	}
+}
+
+// keyObserver follows the keys.
+type keyObserver Collections
+
+func (o *keyObserver) Added(h memtable.Handle, it record.Item) {
+	if !it.Kind.IsCollection() || !elements.IsHead(it.Body) {
+		return
+	}
+	if head, err := elements.ReadHead(it.Body); err == nil { // a start has checked it
+		c := (*Collections)(o).open(head.Number)
+		c.Head, c.Key = head, h
+	}
+}
+
+func (o *keyObserver) Replaced(h memtable.Handle, was, is record.Item) {
+	before, after := (*Collections)(o).Of(was.Body), is.Kind.IsCollection() && elements.IsHead(is.Body)
+	if before != nil && was.Kind.IsCollection() && (!after || o.byNumber[numberOf(is.Body)] != before) {
+		o.Removed(h, was)
+	}
+	if after {
+		o.Added(h, is)
+	}
+}
+
+func numberOf(body string) uint64 {
+	head, _ := elements.ReadHead(body)
+	return head.Number
+}
+
+func (o *keyObserver) Removed(h memtable.Handle, it record.Item) {
+	if c := (*Collections)(o).Of(it.Body); c != nil && c.Key == h {
+		c.Key = 0
+		(*Collections)(o).orphan(c)
+	}
+}
+
+// pageObserver follows the pages.
+type pageObserver Collections
+
+func (o *pageObserver) Added(h memtable.Handle, it record.Item) {
+	cs := (*Collections)(o)
+	id := cs.pages.ID(cs.pages.At(h))
+	number, page, _ := record.SplitPageID(id)
+	c := cs.open(number)
+	c.above = max(c.above, page+1)
+	cs.add(c, it.Body, 1)
+	c.Memory += memtable.ItemOverhead + int64(len(id))
+}
+
+func (o *pageObserver) Replaced(h memtable.Handle, was, is record.Item) {
+	cs := (*Collections)(o)
+	if c := cs.OfPage(cs.pages.ID(cs.pages.At(h))); c != nil {
+		cs.add(c, was.Body, -1)
+		cs.add(c, is.Body, 1)
+	}
+}
+
+func (o *pageObserver) Removed(h memtable.Handle, it record.Item) {
+	cs := (*Collections)(o)
+	id := cs.pages.ID(cs.pages.At(h))
+	if c := cs.OfPage(id); c != nil {
+		cs.add(c, it.Body, -1)
+		c.Memory -= memtable.ItemOverhead + int64(len(id))
+	}
+}
+
+// add adds a body to what is counted (times 1) or subtracts it (-1).
+func (cs *Collections) add(c *Collection, body string, times int) {
+	s, before := elements.SumOf(body), c.Ending
+	c.Count += times * s.Count
+	c.Ending += times * s.Ending
+	switch {
+	case before == 0 && c.Ending > 0:
+		cs.ending++
+	case before > 0 && c.Ending == 0:
+		cs.ending--
+	}
+	c.Weight += int64(times * s.Weight)
+	c.Memory += int64(times * len(body))
+}
+
+// settle makes those of the orphans garbage that have no key.
+func (cs *Collections) settle() {
+	for _, c := range cs.orphans {
+		if c.Key == 0 && cs.byNumber[c.Number] == c {
+			delete(cs.byNumber, c.Number)
+			if c.Ending > 0 {
+				cs.ending--
+			}
+			cs.pages.AddMemory(-collectionOverhead)
+			cs.garbage = append(cs.garbage, c)
+		}
+	}
+	cs.orphans = nil
+}
+
+// collect removes up to n pages of garbage, and returns how many it may still remove. A bucket without a page
+// counts as one.
+func (cs *Collections) collect(n int) (left int) {
+	if cs.settle(); cs.pages.Detached() {
+		cs.garbage = nil
+	}
+	var id []byte
+	for n > 0 && len(cs.garbage) > 0 {
+		c := cs.garbage[len(cs.garbage)-1]
+		for ; n > 0 && c.above > 0; n-- {
+			c.above--
+			id = c.PageID(id[:0], c.above)
+			if e := cs.pages.Find(record.View(id)); e != nil {
+				cs.pages.Remove(e)
+				cs.pages.Release(e)
+			}
+		}
+		if c.above == 0 {
+			cs.garbage = cs.garbage[:len(cs.garbage)-1]
+		}
+	}
+	return n
+}
+
+// Page returns the page of a bucket and its body, nil if it is empty.
+func (cs *Collections) Page(c *Collection, bucket uint32) (h memtable.Handle, e *memtable.Entry) {
+	var buf [40]byte
+	return cs.pages.Lookup(record.View(c.PageID(buf[:0], bucket)))
+}
+
+// Body returns the elements in a bucket.
+func (cs *Collections) Body(c *Collection, bucket uint32) string {
+	if _, e := cs.Page(c, bucket); e != nil {
+		return cs.pages.Item(e).Body
+	}
+	return ""
+}
+
+// Dead returns how many elements of a collection are dead by a limit. It looks at the pages that are due, or
+// at those of the collection.
+func (cs *Collections) Dead(c *Collection, limit int64) (n int) {
+	due := cs.pages.DueAtMost(limit)
+	if c.Ending == 0 || due == 0 {
+		return 0
+	}
+	count := func(body string) {
+		for e := range elements.Each(body) {
+			if e.Dead(limit) {
+				n++
+			}
+		}
+	}
+	if due < int(c.Buckets) {
+		cs.pages.EachDue(limit, math.MaxInt, func(e *memtable.Entry) {
+			if id, it := cs.pages.IDAndItem(e); cs.OfPage(id) == c {
+				count(it.Body)
+			}
+		})
+		return n
+	}
+	for b := range c.Buckets {
+		if _, e := cs.Page(c, b); e != nil && e.ExpireAt() > 0 && e.ExpireAt() <= limit {
+			count(cs.pages.Item(e).Body)
+		}
+	}
+	return n
+}
+
+// Empty reports whether no element of a collection lives by a limit of the dead. It remembers where it has
+// found one, and goes on there the next time.
+func (cs *Collections) Empty(c *Collection, limit int64) bool {
+	if c.Count == 0 {
+		return true
+	}
+	if c.Count > c.Ending || cs.pages.DueAtMost(limit) == 0 {
+		return false
+	}
+	for i := range c.Buckets {
+		b := (c.alive + i) % c.Buckets
+		for e := range elements.Each(cs.Body(c, b)) {
+			if !e.Dead(limit) {
+				c.alive = b
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// IsHollow reports whether an item lives by its own end, but none of its elements does.
+func (t *Table[C]) IsHollow(e *memtable.Entry, dead expiry.Limits) bool {
+	if t.Pages == nil || !e.Collection() || t.Pages.DueAtMost(dead.ByOwnTTL) == 0 {
+		return false
+	}
+	cs := t.Pages.Collections
+	c := cs.Of(t.Item(e).Body)
+	return c != nil && cs.Empty(c, dead.ByOwnTTL)
+}
+
+// Hollow returns the items that live by their own end at a moment in ms, but whose elements are all dead. It
+// looks at the collections with pages that are due.
+func (t *Table[C]) Hollow(now int64) (list []*memtable.Entry) {
+	if t.Pages == nil || t.Pages.Len() == 0 {
+		return nil
+	}
+	dead, cs := t.C.Policy().DeadLimits(now), t.Pages.Collections
+	if t.Pages.DueAtMost(dead.ByOwnTTL) == 0 {
+		return nil
+	}
+	seen := make(map[*Collection]bool)
+	t.Pages.EachDue(dead.ByOwnTTL, math.MaxInt, func(page *memtable.Entry) {
+		c := cs.OfPage(t.Pages.ID(page))
+		if c == nil || c.Key == 0 || seen[c] {
+			return
+		}
+		seen[c] = true
+		if e := t.At(c.Key); !e.Within(dead) && cs.Empty(c, dead.ByOwnTTL) {
+			list = append(list, e)
+		}
+	})
+	return list
+}
+
+// Ending returns how many collections have elements with an end.
+func (t *Table[C]) Ending() int {
+	if t.Pages == nil {
+		return 0
+	}
+	return t.Pages.Collections.ending
+}
+
+// RaiseKey gives the key of a collection the time and the version of a page that was read or replicated: those
+// of a key are the newest of its item and its pages.
+func (t *Table[C]) RaiseKey(page *memtable.Entry) {
+	c := t.Pages.Collections.OfPage(t.Pages.ID(page))
+	if c == nil {
+		return
+	}
+	c.ts, c.version = max(c.ts, page.TS()), max(c.version, page.Version())
+	t.raise(c)
+}
+
+// RaiseOf is RaiseKey for a key that was read or replicated.
+func (t *Table[C]) RaiseOf(e *memtable.Entry) {
+	if t.Pages != nil && e.Collection() {
+		if c := t.Pages.Collections.Of(t.Item(e).Body); c != nil {
+			t.raise(c)
+		}
+	}
+}
+
+func (t *Table[C]) raise(c *Collection) {
+	if c.Key == 0 {
+		return
+	}
+	if e := t.At(c.Key); e.Version() < c.version || e.TS() < c.ts {
+		t.Refresh(c.Key, e, max(e.TS(), c.ts), max(e.Version(), c.version))
+	}
+}
+
+// RaiseKeys is RaiseKey for all pages of the table.
+func (t *Table[C]) RaiseKeys() {
+	if t.Pages == nil {
+		return
+	}
+	t.Pages.Descend(0, func(_ uint64, page *memtable.Entry) bool {
+		t.RaiseKey(page)
+		return true
+	})
+}

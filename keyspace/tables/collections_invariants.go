@@ -1,0 +1,87 @@
+//go:build invariants || race
+
+package tables
+
+import (
+	"fmt"
+
+	"mayfly/keyspace/elements"
+	"mayfly/keyspace/memtable"
+	"mayfly/keyspace/record"
+)
+
+// checkPages verifies what is known of the collections of a table.
+func (t *Table[C]) checkPages() (err error) {
+	found := make(map[uint64]*Collection)
+	if t.Pages == nil {
+		t.Descend(0, func(_ uint64, e *memtable.Entry) bool {
+			if e.Collection() && elements.IsHead(t.Item(e).Body) {
+				err = fmt.Errorf("%q has pages, and its table none", t.ID(e))
+			}
+			return err == nil
+		})
+		return err
+	}
+	cs := t.Pages.Collections
+	switch {
+	case t.P.Shard.Table(t.Container()) != &t.Table || t.Pages.Container() != t.Container() || t.Pages.C != t.C || t.Pages.P != t.P:
+		return fmt.Errorf("the table of pages belongs elsewhere")
+	case t.Gone() != t.Pages.Gone():
+		return fmt.Errorf("the table of pages is gone %t, that of keys %t", t.Pages.Gone(), t.Gone())
+	}
+	t.Descend(0, func(_ uint64, e *memtable.Entry) bool {
+		it := t.Item(e)
+		if !e.Collection() {
+			return true
+		}
+		if err = elements.Check(it.Body, false); err != nil || !elements.IsHead(it.Body) {
+			return err == nil
+		}
+		head, _ := elements.ReadHead(it.Body)
+		c := cs.byNumber[head.Number]
+		if c == nil || t.At(c.Key) != e || c.Head != head {
+			err = fmt.Errorf("%q has the head %+v, known is %+v", t.ID(e), head, c)
+			return false
+		}
+		found[head.Number] = &Collection{Head: head}
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	t.Pages.Descend(0, func(_ uint64, e *memtable.Entry) bool {
+		err = cs.checkPage(e, found)
+		return err == nil
+	})
+	for number, is := range found {
+		if c := cs.byNumber[number]; err == nil && (c.Count != is.Count || c.Ending != is.Ending || c.Weight != is.Weight || c.Memory != is.Memory || c.Count == 0) {
+			err = fmt.Errorf("collection %x has %+v, known is %+v", number, is, c)
+		}
+	}
+	return err
+}
+
+// checkPage verifies a page and counts its elements.
+func (cs *Collections) checkPage(e *memtable.Entry, found map[uint64]*Collection) error {
+	id, it := cs.pages.IDAndItem(e)
+	number, bucket, ok := record.SplitPageID(id)
+	c := found[number]
+	if !ok || c == nil {
+		return nil // it is garbage
+	}
+	if err := elements.Check(it.Body, true); err != nil {
+		return fmt.Errorf("page %s: %w", id, err)
+	}
+	for el := range elements.Each(it.Body) {
+		if c.Bucket(el.Field) != bucket {
+			return fmt.Errorf("page %s has %q, which belongs to %x", id, el.Field, c.Bucket(el.Field))
+		}
+	}
+	s := elements.SumOf(it.Body)
+	if want := max(it.ExpireAt, 0); s.Ending > 0 && s.Earliest != want || s.Ending == 0 && want != 0 {
+		return fmt.Errorf("page %s ends at %d, its elements at %d", id, it.ExpireAt, s.Earliest)
+	}
+	c.Count, c.Ending, c.Weight = c.Count+s.Count, c.Ending+s.Ending, c.Weight+int64(s.Weight)
+	c.Memory += memtable.ItemOverhead + int64(len(id)+len(it.Body))
+	return nil
+}
