@@ -47,11 +47,12 @@ func TestCommandDocsOnRedis(t *testing.T) {
 		"client|list":             true, // likewise
 		"command|getkeys":         true, // Redis does not describe the arguments
 		"command|getkeysandflags": true, // likewise
-		"incrbyfloat":             true, // the type of an increment is "double" here only
+		"hincrbyfloat":            true, // the type of an increment is "double" here only
+		"incrbyfloat":             true, // likewise
 		"select":                  true, // ours takes names of containers
 		"set":                     true, // ours has conditions of Redis 8.4
 	}
-	newer := map[string]string{"xreadgroup": "CLAIM"} // arguments of Redis 8.4
+	newer := map[string]string{"xreadgroup": "CLAIM", "hscan": "NOVALUES"} // arguments of Redis 8.4 and 7.4
 	for _, r := range engine.AllRows {
 		theirs := conn.do(t, "COMMAND", "DOCS", r.FullName)
 		if len(theirs.Elems) == 0 {

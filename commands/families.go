@@ -5,6 +5,7 @@ import (
 	"mayfly/commands/containers"
 	"mayfly/commands/documents"
 	"mayfly/commands/engine"
+	"mayfly/commands/hashes"
 	"mayfly/commands/jsons"
 	"mayfly/commands/keys"
 	"mayfly/commands/nodes"
@@ -25,6 +26,8 @@ var families = []engine.Family{
 	{Group: "string", Since: "", Touches: engine.TouchesSelected, Commands: keys.StringCommands},
 	{Group: "string", Since: "", Touches: engine.TouchesSelected, Commands: keys.RangeCommands},
 	{Group: "string", Since: "", Touches: engine.TouchesSelected, Commands: []engine.Command{keys.LCSCommand}},
+	{Group: "hash", Since: "", Touches: engine.TouchesSelected, Commands: hashes.Commands},
+	{Group: "hash", Since: "", Touches: engine.TouchesSelected, Commands: hashes.EndCommands},
 	{Group: "generic", Since: "", Touches: engine.TouchesSelected, Commands: keys.KeyCommands},
 	{Group: "generic", Since: "", Touches: engine.TouchesSelected, Commands: keys.MoveCommands},
 	{Group: "generic", Since: "", Touches: engine.TouchesSelected, Commands: []engine.Command{keys.ObjectCommand}},

@@ -94,12 +94,13 @@ func (w *harness) open() {
 	}
 	w.engine.Scripts.LeastHard = time.Hour // a busy machine ends no script of a test
 	w.engine.Auth.Clock = w.clock.Now
+	w.engine.SetHashEncoding(512, 64)
 	w.engine.Auth.After = func(_ time.Duration, f func()) { f() }
 	w.engine.Leadership.After = func(_ time.Duration, f func()) { w.graceOver = f }
 	broker := &w.engine.Broker
 	w.host.engine = w.engine
 	options := keyspace.Options{
-		FS: w.disk, Dir: w.dir, Partitions: 4, Clock: w.clock, NoPurge: true, OnDeath: broker.OnDeath, DeathsHeard: broker.DeathsHeard,
+		FS: w.disk, Dir: w.dir, Partitions: 4, Clock: w.clock, NoPurge: true, OnDeath: broker.OnDeath, OnShed: broker.OnShed, DeathsHeard: broker.DeathsHeard,
 		OnLogged: w.engine.OnLogged, OnTold: broker.OnTold, Caches: broker.Caches, Stepped: w.stepped,
 	}
 	if w.log != nil {

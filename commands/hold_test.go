@@ -45,6 +45,22 @@ var heldCalls = map[string]struct{ vetoed, legal []string }{
 	"getdel":         {[]string{"GETDEL k"}, []string{"GETDEL none"}},
 	"getex":          {[]string{"GETEX k EX 5", "GETEX e PERSIST", "GETEX k PERSIST", "GETEX k PXAT 5"}, []string{"GETEX k", "GETEX none EX 5"}},
 	"getset":         {[]string{"GETSET k x"}, []string{"GETSET new x"}},
+	"expiremember":   {[]string{"EXPIREMEMBER h f 5", "EXPIREMEMBER h f 0"}, []string{"EXPIREMEMBER h none 5", "EXPIREMEMBER none f 5"}},
+	"expirememberat": {[]string{"EXPIREMEMBERAT h f 1999999999"}, []string{"EXPIREMEMBERAT h none 1999999999"}},
+	"hdel":           {[]string{"HDEL h f", "HDEL h none g"}, []string{"HDEL h none", "HDEL none f"}},
+	"hexpire":        {[]string{"HEXPIRE h 5 FIELDS 1 f", "HEXPIRE h 0 FIELDS 1 f"}, []string{"HEXPIRE h 5 XX FIELDS 1 f", "HEXPIRE none 5 FIELDS 1 f"}},
+	"hexpireat":      {[]string{"HEXPIREAT h 1999999999 FIELDS 1 f"}, []string{"HEXPIREAT h 1999999999 FIELDS 1 none"}},
+	"hgetdel":        {[]string{"HGETDEL h FIELDS 1 f"}, []string{"HGETDEL h FIELDS 1 none"}},
+	"hgetex":         {[]string{"HGETEX h EX 5 FIELDS 1 f", "HGETEX h PERSIST FIELDS 1 g"}, []string{"HGETEX h FIELDS 1 f", "HGETEX h PERSIST FIELDS 1 f"}},
+	"hincrby":        {[]string{"HINCRBY h f 1"}, []string{"HINCRBY newh f 1"}},
+	"hincrbyfloat":   {[]string{"HINCRBYFLOAT h f 1"}, []string{"HINCRBYFLOAT newh f 1"}},
+	"hmset":          {[]string{"HMSET h f 1"}, []string{"HMSET newh f 1"}},
+	"hpersist":       {[]string{"HPERSIST h FIELDS 1 g"}, []string{"HPERSIST h FIELDS 1 f"}},
+	"hpexpire":       {[]string{"HPEXPIRE h 5000 FIELDS 1 f"}, []string{"HPEXPIRE h 5000 FIELDS 1 none"}},
+	"hpexpireat":     {[]string{"HPEXPIREAT h 1999999999000 FIELDS 1 f"}, []string{"HPEXPIREAT h 5 GT FIELDS 1 f"}},
+	"hset":           {[]string{"HSET h f 2", "HSET h new 2"}, []string{"HSET newh f 2"}},
+	"hsetex":         {[]string{"HSETEX h EX 5 FIELDS 1 f 2", "HSETEX h KEEPTTL FIELDS 1 new 2"}, []string{"HSETEX h FNX FIELDS 1 f 2", "HSETEX newh EX 5 FIELDS 1 f 2"}},
+	"hsetnx":         {[]string{"HSETNX h new 2"}, []string{"HSETNX h f 2", "HSETNX newh f 2"}},
 	"incr":           {[]string{"INCR n"}, []string{"INCR new"}},
 	"incrby":         {[]string{"INCRBY n 2"}, []string{"INCRBY new 2"}},
 	"incrbyfloat":    {[]string{"INCRBYFLOAT n 2"}, []string{"INCRBYFLOAT new 2"}},
@@ -102,12 +118,12 @@ const heldReply = "(error) HELD container 'c' is on hold: case 4711"
 
 // newHeldHarness returns a keyspace with a container on hold, as heldCalls expects it, 60 s after its items
 // were written. logged gives it a log with one death.
-func newHeldHarness(t *testing.T, logged bool) *harness {
+func newHeldHarness(t *testing.T, logged bool, more ...string) *harness {
 	w := newHarness(t)
-	for _, line := range []string{
+	for _, line := range append([]string{
 		"CONTAINER.SET c TTL 60", "CONTAINER.SET free TTL -1", "INDEX.CREATE c /v", "SELECT c",
 		`DOC.PUT c d '{"v":1,"ttl":30,"l":[1,2],"s":"x","t":true}'`, "SET k value", "SET n 41", "SET e x EX 10", "DOC.PUT free f '{}'",
-	} {
+	}, more...) {
 		w.do(1, splitCommand(t, line)...)
 	}
 	w.clock.Advance(5 * time.Second)
@@ -134,7 +150,7 @@ func splitCommand(t *testing.T, line string) []string {
 // has happened.
 func TestNothingChangesWhatIsOnHold(t *testing.T) {
 	t.Parallel()
-	w := newHeldHarness(t, true)
+	w := newHeldHarness(t, true, "HSET h f 1 g 2", "HEXPIRE h 10 FIELDS 1 g")
 	before := w.dump()
 	unchanged := func(call string) {
 		t.Helper()

@@ -170,6 +170,9 @@ func (h *Hash) Random() (e Element) {
 // CheckElements returns why a text is not the fields of a hash, as an export has them, or nil.
 func CheckElements(text string) error { return elements.Check(text, true) }
 
+// CollectionsAllowed reports whether AllowCollections has nothing to do. It is cheap.
+func (ks *Keyspace) CollectionsAllowed() bool { return ks.storage.CollectionsAllowed() }
+
 // AllowCollections raises the version of the data folder, the first time, to the one in which items may have
 // elements. It writes to the disk, so no partition may be locked.
 func (ks *Keyspace) AllowCollections() error { return ks.ForClients(ks.storage.AllowCollections()) }

@@ -302,7 +302,7 @@ func (tx *Tx) Move(from *Container, source string, to *Container, id string, exp
 	x.Close()
 }
 
-// ElementMemory returns the memory of an item's elements in pages, in bytes.
+// elementMemory returns the memory of an item's elements in pages, in bytes.
 func (tx *Tx) elementMemory(t *table, e *memtable.Entry) int64 {
 	if c := tx.collection(t, e); c != nil {
 		return c.Memory

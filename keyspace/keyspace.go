@@ -298,6 +298,8 @@ type Stats struct {
 	LoadedItems    int64  // at start
 	LoadTime       int64  // ms
 	LastWriteError string // empty: the last write worked
+
+	ExpiredElements int64 // that have died and were removed, since the start
 }
 
 // Stats returns the figures.
@@ -308,6 +310,8 @@ func (ks *Keyspace) Stats() Stats {
 		Expiry:      ks.purge.Stats(),
 		LoadedItems: ks.load.items.Load(),
 		LoadTime:    ks.load.took,
+
+		ExpiredElements: ks.shed.Load(),
 	}
 	if err := ks.Writable(); err != nil {
 		s.LastWriteError = err.Error()

@@ -30,9 +30,6 @@ type shedKey struct {
 	gone bool // with the last of them
 }
 
-// ShedElements returns how many elements have died and were removed since the start.
-func (ks *Keyspace) ShedElements() int64 { return ks.shed.Load() }
-
 // logElement adds the entry of an element that has died, unless that was before the log was switched on.
 func (tx *Tx) logElement(t *table, id string, page Item, el elements.Element) {
 	if t.C.deaths == nil {

@@ -238,6 +238,7 @@ func statsSection(r *InfoReport) {
 	r.Field("instantaneous_output_kbps", fmt.Sprintf("%.2f", rates.NetOutput/1024))
 	r.Field("rejected_connections", c.Rejected)
 	r.Field("expired_keys", c.Expiry.RemovedLazily+c.Expiry.RemovedActively)
+	r.Field("expired_subkeys", r.KeyspaceStats.ExpiredElements)
 	r.Field("expired_stale_perc", fmt.Sprintf("%.2f", 100*c.Expiry.StaleShare))
 	r.Field("expired_time_cap_reached_count", c.Expiry.CapReached)
 	r.Field("expire_cycle_cpu_milliseconds", c.Expiry.TimeSpent.Milliseconds())
@@ -349,7 +350,7 @@ func keyspaceSection(r *InfoReport) {
 		if !r.X.Sees(c.Container.Name()) {
 			continue
 		}
-		r.Field(fmt.Sprintf("db%d", c.Container.DB()), ContainerInfo{c.Container.Name(), c.Documents, c.Expiring(), c.AverageTTL})
+		r.Field(fmt.Sprintf("db%d", c.Container.DB()), ContainerInfo{c.Container.Name(), c.Documents, c.Expiring(), c.AverageTTL, c.SubExpiry})
 	}
 }
 
@@ -359,10 +360,15 @@ type ContainerInfo struct {
 	Items      int
 	Expiring   int   // items that will die
 	AverageTTL int64 // of expiring items, an estimate, ms; 0 without any
+	SubExpiry  int   // keys with fields that will die; shown if there are any
 }
 
 func (c ContainerInfo) String() string {
-	return fmt.Sprintf("keys=%d,expires=%d,avg_ttl=%d", c.Items, c.Expiring, c.AverageTTL)
+	text := fmt.Sprintf("keys=%d,expires=%d,avg_ttl=%d", c.Items, c.Expiring, c.AverageTTL)
+	if c.SubExpiry > 0 {
+		text += fmt.Sprintf(",subexpiry=%d", c.SubExpiry)
+	}
+	return text
 }
 
 // sortedContainers returns the containers that hold items, sorted by number.

@@ -54,6 +54,8 @@ type Engine struct {
 	// [DefaultQueryBudget].
 	QueryBudget atomic.Int64
 
+	hashEntries, hashValue atomic.Int64 // see SetHashEncoding
+
 	ConfigLog LogLimiter // limits the lines about CONFIG SET
 
 	Scripts Scripts
@@ -67,9 +69,22 @@ type Engine struct {
 	Memory  memoryLimit
 }
 
+// SetHashEncoding says up to how many fields, and bytes of a field or a value, OBJECT ENCODING of a hash is
+// listpack (hash-max-listpack-entries, hash-max-listpack-value).
+func (e *Engine) SetHashEncoding(entries, value int) {
+	e.hashEntries.Store(int64(entries))
+	e.hashValue.Store(int64(value))
+}
+
+// HashEncoding returns what SetHashEncoding has set.
+func (e *Engine) HashEncoding() (entries, value int) {
+	return int(e.hashEntries.Load()), int(e.hashValue.Load())
+}
+
 // NewEngine returns an engine of a node that is alone, with a keyspace.
 func NewEngine(ks *keyspace.Keyspace, host Host, log zerolog.Logger) *Engine {
 	e := &Engine{Host: host, Log: log}
+	e.SetHashEncoding(512, 64)
 	e.SetKeyspace(ks)
 	return e
 }

@@ -31,16 +31,30 @@ func (b *Broker) ChannelsFor(e events.Kind) events.Classes {
 
 // DeathsHeard reports whether deaths are published and someone subscribes. It is the DeathsHeard of a
 // keyspace.
-func (b *Broker) DeathsHeard() bool { return b.ChannelsFor(events.Expired) != 0 }
+func (b *Broker) DeathsHeard() bool {
+	return b.ChannelsFor(events.Expired) != 0 || b.ChannelsFor(events.HExpired) != 0
+}
+
+// OnShed publishes the deaths of elements of a key. It is the OnShed of a keyspace.
+func (b *Broker) OnShed(c *keyspace.Container, id string, gone bool, written keyspace.LSN) {
+	b.death(events.HExpired, c, id, written)
+	if gone {
+		b.death(events.Del, c, id, written)
+	}
+}
 
 // OnDeath publishes the death of an item. It is the OnDeath of a keyspace.
 func (b *Broker) OnDeath(c *keyspace.Container, id string, written keyspace.LSN) {
-	wanted := b.ChannelsFor(events.Expired)
+	b.death(events.Expired, c, id, written)
+}
+
+func (b *Broker) death(e events.Kind, c *keyspace.Container, id string, written keyspace.LSN) {
+	wanted := b.ChannelsFor(e)
 	if wanted == 0 {
 		return
 	}
 	b.Queue.push(Event{
-		name: events.Expired.Name, channels: wanted, container: c, id: strings.Clone(id), lsn: written, Bound: true,
+		name: e.Name, channels: wanted, container: c, id: strings.Clone(id), lsn: written, Bound: true,
 	})
 	if !b.held.Load() {
 		b.ensureHelper()
@@ -117,8 +131,11 @@ func (x *Context) Read(c *keyspace.Container, id string) (keyspace.Item, bool) {
 func (x *Context) ReadBody(c *keyspace.Container, id string) Reply {
 	it, found := x.Tx.Get(c, id)
 	x.CountRead(c, id, found)
-	if !found {
+	switch {
+	case !found:
 		return Null
+	case it.Kind.IsCollection():
+		return Fail(ErrWrongType)
 	}
 	return Bulk(it.Body)
 }

@@ -14,9 +14,9 @@ type Classes uint32
 const (
 	classGeneric Classes = 1 << iota // DEL, EXPIRE and the like, of items of any type
 	classString                      // commands on plain keys
-	_                                // l, s, h, z: lists, sets, hashes, sorted sets
+	_                                // l, s, z: lists, sets, sorted sets
 	_
-	_
+	classHash // commands on hashes, and deaths of their fields
 	_
 	ClassExpired  // an item has died
 	classEvicted  // an item was evicted
@@ -102,7 +102,12 @@ var (
 	Missed  = Kind{ClassMissed, "keymiss"}
 	Expired = Kind{ClassExpired, "expired"}
 	Evicted = Kind{classEvicted, "evicted"}
+
+	HExpired = Hash("hexpired") // fields of a hash have died
 )
 
 // JSON returns the kind of event of a command on JSON paths, whose name it has.
 func JSON(name string) Kind { return Kind{classDocument, name} }
+
+// Hash returns the kind of event of a command on hashes, whose name it has.
+func Hash(name string) Kind { return Kind{classHash, name} }

@@ -2,6 +2,7 @@ package items
 
 import (
 	"math"
+	"math/rand/v2"
 
 	"mayfly/commands/engine"
 	"mayfly/commands/events"
@@ -43,11 +44,17 @@ func TTLReply(p *expiry.Policy, it keyspace.Item, now int64, b TimeBase, u TimeU
 
 // TypeName returns the name that TYPE gives a kind of item. Tools switch on that of RedisJSON.
 func TypeName(k keyspace.Kind) string {
-	if k == keyspace.Document {
+	switch k {
+	case keyspace.Document:
 		return "ReJSON-RL"
+	case keyspace.HashKind:
+		return "hash"
 	}
 	return "string"
 }
+
+// Chance returns true with the probability of n in all.
+func Chance(n, all int64) bool { return rand.Int64N(all) < n }
 
 // OnDatabase returns a Run that calls do with the session's database.
 func OnDatabase(do func(x *engine.Context, c *keyspace.Container) engine.Reply) engine.Run {

@@ -46,9 +46,16 @@ var MoveCommands = []engine.Command{
 	},
 }
 
+// source is where an item comes from, and whether it stays there.
+type source struct {
+	c     *keyspace.Container
+	id    string
+	stays bool
+}
+
 // putItem stores an item of another place under an id, and replaces the item there. The error is the
 // container's refusal of a document.
-func putItem(x *engine.Context, it keyspace.Item, c *keyspace.Container, id string) error {
+func putItem(x *engine.Context, it keyspace.Item, from source, c *keyspace.Container, id string) error {
 	if items.HasTTLMember(it) {
 		doc := jsondoc.FromValid(it.Body, c.Policy().Deadline)
 		if err := doc.Check(c.Policy(), x.Now()); err != nil {
@@ -64,6 +71,13 @@ func putItem(x *engine.Context, it keyspace.Item, c *keyspace.Container, id stri
 	// An expiration in the past had no effect in a container that is off. Here it may have one.
 	if c.Policy().Dead(x.Now(), it.ExpireAt, x.Now()) {
 		x.Remove(c, id)
+		return nil
+	}
+	if it.Kind.IsCollection() {
+		_, found := x.Tx.Get(c, id)
+		if x.Tx.Move(from.c, from.id, c, id, it.ExpireAt, from.stays); !found {
+			x.Notify(events.New, c, id)
+		}
 		return nil
 	}
 	x.Store(c, id, it.Kind, it.Body, it.ExpireAt)
@@ -101,7 +115,7 @@ func parseCopy(in *engine.Input) (engine.Run, error) {
 	if o.err != nil && len(o.databases) == 0 {
 		return nil, o.err
 	}
-	source, destination := in.Args[1], in.Args[2]
+	key, destination := in.Args[1], in.Args[2]
 	return func(x *engine.Context) engine.Reply {
 		from, err := x.Database()
 		to := from
@@ -115,20 +129,20 @@ func parseCopy(in *engine.Input) (engine.Run, error) {
 			return engine.Fail(err)
 		case o.err != nil:
 			return engine.Fail(o.err)
-		case from == to && source == destination:
+		case from == to && key == destination:
 			return engine.Fail(engine.ErrSameObject)
 		}
-		it, found := x.Read(from, source)
+		it, found := x.Read(from, key)
 		if !found {
 			return engine.Flag(false)
 		}
 		if _, taken := x.Tx.Get(to, destination); taken && !o.replace {
 			return engine.Flag(false)
 		}
-		if err := putItem(x, it, to, destination); err != nil {
+		if err := putItem(x, it, source{from, key, true}, to, destination); err != nil {
 			return engine.Fail(err)
 		}
-		x.Tx.SetEncoding(to, destination, x.Tx.Encoding(from, source))
+		x.Tx.SetEncoding(to, destination, x.Tx.Encoding(from, key))
 		x.Notify(events.CopyTo, to, destination)
 		return engine.Flag(true)
 	}, nil
@@ -154,7 +168,7 @@ func runMove(x *engine.Context) engine.Reply {
 	if _, taken := x.Tx.Get(to, key); taken {
 		return engine.Flag(false)
 	}
-	if err := putItem(x, it, to, key); err != nil {
+	if err := putItem(x, it, source{from, key, false}, to, key); err != nil {
 		return engine.Fail(err)
 	}
 	x.Tx.SetEncoding(to, key, x.Tx.Encoding(from, key))
@@ -179,7 +193,7 @@ func runRename(done, notDone engine.Reply, keep bool) engine.Run {
 		if _, taken := x.Tx.Get(c, newKey); taken && keep {
 			return notDone
 		}
-		if err := putItem(x, it, c, newKey); err != nil {
+		if err := putItem(x, it, source{c, key, false}, c, newKey); err != nil {
 			return engine.Fail(err)
 		}
 		x.Tx.SetEncoding(c, newKey, x.Tx.Encoding(c, key))

@@ -15,6 +15,9 @@ var ObjectCommand = engine.Command{
 		objectRow("encoding", "Inspect the internal encoding of a Redis object", "2.2.3",
 			"`json` of documents. There is one encoding only: the reply is what Redis would have. After a start it is as if every value were set anew",
 			func(x *engine.Context, c *keyspace.Container, key string, it keyspace.Item) engine.Reply {
+				if it.Kind == keyspace.HashKind {
+					return engine.Bulk(hashEncoding(x, c, key))
+				}
 				return engine.Bulk(encoding(it, x.Tx.Encoding(c, key)))
 			}),
 		objectRow("freq", "Get the logarithmic access frequency counter of a Redis object", "4.0.0",
@@ -45,6 +48,21 @@ func objectRow(name, summary, since, differs string, tell func(x *engine.Context
 			})), nil
 		},
 	}
+}
+
+// hashEncoding is what Redis would have of a hash.
+func hashEncoding(x *engine.Context, c *keyspace.Container, key string) string {
+	h, _, _ := x.Tx.Hash(c, key)
+	entries, value := x.Engine.HashEncoding()
+	if h.Len() > entries {
+		return "hashtable"
+	}
+	for e := range h.All() {
+		if max(len(e.Field), len(e.Value)) > value {
+			return "hashtable"
+		}
+	}
+	return "listpack"
 }
 
 // encoding is the reply of OBJECT ENCODING: json for documents, else what Redis would have.

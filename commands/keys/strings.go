@@ -178,7 +178,9 @@ func runMGet(x *engine.Context, c *keyspace.Container) engine.Reply {
 	keys := x.Input.Args[1:]
 	elems := make([]engine.Reply, len(keys))
 	for i, key := range keys {
-		elems[i] = x.ReadBody(c, key)
+		if elems[i] = x.ReadBody(c, key); elems[i].Kind == engine.KindError { // a key with elements
+			elems[i] = engine.Null
+		}
 	}
 	return engine.Array(elems...)
 }

@@ -49,6 +49,9 @@ func parseDocRevive(in *engine.Input) (engine.Run, error) {
 			x.Tx.Delete(d.Container, d.ID) // what is dead and lies there is logged first
 			r := revival{target: d}
 			x.Tx.Deaths(d.Container).Of(d.ID, func(e deaths.Entry) (more bool) {
+				if e.Kind.IsCollection() { // the log has no whole one
+					return true
+				}
 				r.entry = e
 				return !e.HasBody
 			})

@@ -258,13 +258,15 @@ const mostFields = 2 * 8
 // EntryReply shows an entry: its id and its fields, which are strings:
 //
 //	id      of the item that died
-//	cause   document, container, change or deleted
+//	cause   document, container, change or deleted; field: the key lives, and one of its fields has died
 //	at      the moment of death, ms since 1970
 //	ts      the item's last write, ms since 1970
 //	etag    of the item
 //	ttl     the document's own, in seconds; absent if it had none
 //	policy  etag of the container's settings that ruled
 //	doc     the document; of a plain key its value is the field value. Absent if the log keeps no bodies
+//	field   with the cause field: the one that has died, and its value as that of a plain key
+//	type    of a key with fields in place of a body: hash; elements: how many it had
 func EntryReply(e *deaths.Entry) engine.Reply {
 	// One piece of memory has all texts, another all values. That saves seven allocations.
 	var buffer [160]byte
@@ -301,6 +303,14 @@ func EntryReply(e *deaths.Entry) engine.Reply {
 		elems = append(elems, engine.Bulk("ttl"), engine.Bulk(next()))
 	}
 	elems = append(elems, engine.Bulk("policy"), engine.Bulk(policy))
+	switch e.Cause {
+	case deaths.ByElement:
+		elems = append(elems, engine.Bulk("field"), engine.Bulk(e.Field))
+	default:
+		if e.Kind.IsCollection() {
+			elems = append(elems, engine.Bulk("type"), engine.Bulk(items.TypeName(e.Kind)), engine.Bulk("elements"), engine.Bulk(strconv.FormatInt(e.Elements, 10)))
+		}
+	}
 	switch {
 	case e.HasBody && e.Kind == keyspace.Document:
 		elems = append(elems, engine.Bulk("doc"), engine.Bulk(e.Body))

@@ -191,6 +191,9 @@ func (d *Dir) AllowLogs(deletes bool) error {
 // does.
 func (d *Dir) AllowCollections() error { return d.raise(collectionVersion) }
 
+// CollectionsAllowed reports whether AllowCollections has nothing to do.
+func (d *Dir) CollectionsAllowed() bool { return d.version.Load() >= collectionVersion }
+
 // AllowReplicas raises the version of the folder to the first in which it may be that of a node of a cluster,
 // as AllowUndo does.
 func (d *Dir) AllowReplicas() error { return d.raise(nodeVersion) }

@@ -193,3 +193,6 @@ func (e *Engine) AllowLogs(deletes bool) error { return e.folder.AllowLogs(delet
 
 // AllowCollections raises the version of the folder to the one in which items may have elements, durably.
 func (e *Engine) AllowCollections() error { return e.folder.AllowCollections() }
+
+// CollectionsAllowed reports whether AllowCollections has nothing to do.
+func (e *Engine) CollectionsAllowed() bool { return e.folder.CollectionsAllowed() }

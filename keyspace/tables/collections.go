@@ -60,7 +60,7 @@ func (t *Table[C]) OpenPages() *Table[C] {
 	t.ObserveCollections((*keyObserver)(cs))
 	t.Pages = pages
 	if !t.Gone() {
-		t.set.Add(pages)
+		t.set.add(pages)
 		pages.SetTimer(0)
 	}
 	return pages

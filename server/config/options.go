@@ -121,6 +121,8 @@ type Limits struct {
 	QueryBudget      int   // documents
 	OutputLimits     OutputLimits
 	LuaTimeLimit     time.Duration // 0: none
+	HashMaxEntries   int           // of a hash that is a listpack in Redis
+	HashMaxValue     int           // bytes
 }
 
 // Reports say what the server tells of its work.
@@ -317,6 +319,14 @@ var Options = []Option{
 	{Name: "lua-time-limit", Default: "5000", Unit: "milliseconds", Mutable: true,
 		Doc: "answer other commands with BUSY while a script runs for longer; a script is ended after twice that time, and not before 10 s; 0 for no BUSY",
 		in:  func(s *Settings) value { return number(time.Millisecond, 0, math.MaxInt32).of(&s.LuaTimeLimit) }},
+	{Name: "hash-max-listpack-entries", Default: "512", Unit: "fields", Mutable: true, Doc: "up to which OBJECT ENCODING of a hash is listpack, as Redis would have it; nothing else",
+		in: func(s *Settings) value { return count(0, math.MaxInt32).of(&s.HashMaxEntries) }},
+	{Name: "hash-max-listpack-value", Default: "64", Unit: "bytes", Mutable: true, Doc: "of a field or a value, likewise",
+		in: func(s *Settings) value { return count(0, math.MaxInt32).of(&s.HashMaxValue) }},
+	{Name: "hash-max-ziplist-entries", Default: "512", Unit: "fields", Mutable: true, Doc: "another name of hash-max-listpack-entries",
+		in: func(s *Settings) value { return count(0, math.MaxInt32).of(&s.HashMaxEntries) }},
+	{Name: "hash-max-ziplist-value", Default: "64", Unit: "bytes", Mutable: true, Doc: "another name of hash-max-listpack-value",
+		in: func(s *Settings) value { return count(0, math.MaxInt32).of(&s.HashMaxValue) }},
 	{Name: "busy-reply-threshold", Default: "5000", Unit: "milliseconds", Mutable: true, Doc: "another name of lua-time-limit",
 		in: func(s *Settings) value { return number(time.Millisecond, 0, math.MaxInt32).of(&s.LuaTimeLimit) }},
 	{Name: "slowlog-max-len", Default: "128", Unit: "commands", Mutable: true, Doc: "most commands in the slow log",

@@ -1,0 +1,268 @@
+package hashes
+
+import (
+	"strconv"
+
+	"mayfly/commands/engine"
+	"mayfly/commands/items"
+	"mayfly/keyspace"
+	"mayfly/redisfmt"
+)
+
+const (
+	read   = engine.ReadOnly
+	write  = engine.Write
+	grow   = engine.Write | engine.DenyOOM
+	fast   = engine.Fast
+	frees  = engine.Write | engine.Frees
+	random = "nondeterministic_output"
+	anyhow = "nondeterministic_output_order"
+)
+
+// Commands are the commands of Redis 7.0.
+var Commands = []engine.Command{
+	row("hdel", "key field [field ...]", "2.0.0", "Delete one or more hash fields", frees|fast, "RW delete", "", engine.NoParse(runHDel)),
+	row("hexists", "key field", "2.0.0", "Determine if a hash field exists", read|fast, "RO", "", engine.NoParse(onField(func(_ keyspace.Element, ok bool) engine.Reply { return engine.Flag(ok) }))),
+	row("hget", "key field", "2.0.0", "Get the value of a hash field", read|fast, "", "", engine.NoParse(onField(valueOrNull))),
+	row("hgetall", "key", "2.0.0", "Get all the fields and values in a hash", read, "", anyhow, engine.NoParse(listing(true, true))),
+	row("hincrby", "key field increment", "2.0.0", "Increment the integer value of a hash field by the given number", grow|fast, "", "", parseHIncrBy),
+	row("hincrbyfloat", "key field increment", "2.6.0", "Increment the float value of a hash field by the given amount", grow|fast, "", "", parseHIncrByFloat),
+	row("hkeys", "key", "2.0.0", "Get all the fields in a hash", read, "", anyhow, engine.NoParse(listing(true, false))),
+	row("hlen", "key", "2.0.0", "Get the number of fields in a hash", read|fast, "RO", "", engine.NoParse(runHLen)),
+	row("hmget", "key field [field ...]", "2.0.0", "Get the values of all the given hash fields", read|fast, "", "", engine.NoParse(runHMGet)),
+	row("hmset", "key field value [field value ...]", "2.0.0", "Set multiple hash fields to multiple values", grow|fast, "RW update", "", parseHSet),
+	row("hrandfield", "key [count [WITHVALUES]]", "6.2.0", "Get one or multiple random fields from a hash", read, "", random, parseHRandField),
+	row("hscan", "key cursor [MATCH pattern] [COUNT count] [NOVALUES]", "2.8.0", "Incrementally iterate hash fields and associated values", read, "", random, parseHScan),
+	row("hset", "key field value [field value ...]", "2.0.0", "Set the string value of a hash field", grow|fast, "RW update", "", parseHSet),
+	row("hsetnx", "key field value", "2.0.0", "Set the value of a hash field, only if the field does not exist", grow|fast, "RW insert", "", engine.NoParse(runHSetNX)),
+	row("hstrlen", "key field", "3.2.0", "Get the length of the value of a hash field", read|fast, "RO", "", engine.NoParse(onField(func(e keyspace.Element, _ bool) engine.Reply { return engine.Count(len(e.Value)) }))),
+	row("hvals", "key", "2.0.0", "Get all the values in a hash", read, "", anyhow, engine.NoParse(listing(false, true))),
+}
+
+// differs says how commands differ from those of Redis.
+var differs = map[string]string{
+	"hlen":         "Dead fields are not counted, whether they are removed or not",
+	"hscan":        "Cursors are of another kind, and the pattern is bounded as that of `KEYS`. A field that is present throughout comes once, not at least once. NOVALUES is of Redis 7.4",
+	"httl":         sleeping,
+	"hpttl":        sleeping,
+	"hexpiretime":  sleeping,
+	"hpexpiretime": sleeping,
+	"expiremember": "Of hashes only, and without units below ms",
+}
+
+const sleeping = "Returns -1 while the container is off or on hold, where ends sleep"
+
+func row(name, syntax, since, summary string, flags engine.Flags, access, tips string, parse func(*engine.Input) (engine.Run, error)) engine.Command {
+	return engine.Command{Name: name, Syntax: syntax, Since: since, Summary: summary, Flags: flags, Differs: differs[name], Keys: engine.OneKey, Access: access, Tips: tips, Walks: engine.Always, Parse: parse}
+}
+
+// get returns the hash of a key of the session's database, and counts the read. The error says that the key
+// is none, or that the database was dropped.
+func get(x *engine.Context, key string) (c *keyspace.Container, h keyspace.Hash, found bool, err error) {
+	if c, err = x.Database(); err != nil {
+		return nil, h, false, err
+	}
+	h, kind, found := x.Tx.Hash(c, key)
+	x.CountRead(c, key, found)
+	if found && kind != keyspace.HashKind {
+		err = engine.ErrWrongType
+	}
+	return c, h, found, err
+}
+
+// onField returns the Run of a command that reads one field.
+func onField(reply func(e keyspace.Element, ok bool) engine.Reply) engine.Run {
+	return func(x *engine.Context) engine.Reply {
+		_, h, _, err := get(x, x.Input.Args[1])
+		if err != nil {
+			return engine.Fail(err)
+		}
+		return reply(h.Get(x.Input.Args[2]))
+	}
+}
+
+func valueOrNull(e keyspace.Element, ok bool) engine.Reply {
+	if !ok {
+		return engine.Null
+	}
+	return engine.Bulk(e.Value)
+}
+
+func runHMGet(x *engine.Context) engine.Reply {
+	_, h, _, err := get(x, x.Input.Args[1])
+	if err != nil {
+		return engine.Fail(err)
+	}
+	values := make([]engine.Reply, 0, len(x.Input.Args)-2)
+	for _, field := range x.Input.Args[2:] {
+		values = append(values, valueOrNull(h.Get(field)))
+	}
+	return engine.Array(values...)
+}
+
+func runHLen(x *engine.Context) engine.Reply {
+	_, h, _, err := get(x, x.Input.Args[1])
+	if err != nil {
+		return engine.Fail(err)
+	}
+	return engine.Count(h.Len())
+}
+
+// listing returns the Run of a command that returns all fields, values or both. Those of a long hash are
+// listed without locks.
+func listing(fields, values bool) engine.Run {
+	return func(x *engine.Context) engine.Reply {
+		_, h, _, err := get(x, x.Input.Args[1])
+		if err != nil {
+			return engine.Fail(err)
+		}
+		bodies := h.Bodies()
+		return x.Compute(int(h.Size()), func() engine.Reply {
+			list := engine.List{Memory: x.Session.Memory}
+			for e := range h.Each(bodies) {
+				if fields {
+					list.Add(engine.Bulk(e.Field))
+				}
+				if values {
+					list.Add(engine.Bulk(e.Value))
+				}
+			}
+			if fields && values {
+				return list.Map()
+			}
+			return list.Array()
+		})
+	}
+}
+
+func parseHScan(in *engine.Input) (engine.Run, error) {
+	cursor, ok := redisfmt.ParseCursor(in.Args[2])
+	if !ok {
+		return nil, engine.ErrInvalidCursor
+	}
+	options, values := items.NewScanOptions(), true
+	for args := in.Args[3:]; len(args) > 0; {
+		used, err := options.Parse(args)
+		if used == 0 && err == nil && redisfmt.EqualFold(args[0], "NOVALUES") {
+			used, values = 1, false
+		}
+		switch {
+		case err != nil:
+			return nil, err
+		case used == 0:
+			return nil, engine.ErrSyntax
+		}
+		args = args[used:]
+	}
+	return func(x *engine.Context) engine.Reply {
+		_, h, _, err := get(x, x.Input.Args[1])
+		if err != nil {
+			return engine.Fail(err)
+		}
+		list := engine.List{Memory: x.Session.Memory}
+		next := h.Scan(cursor, options.Count, func(e keyspace.Element) {
+			if options.Selects(e.Field) {
+				list.Add(engine.Bulk(e.Field))
+				if values {
+					list.Add(engine.Bulk(e.Value))
+				}
+			}
+		})
+		return list.After(engine.Bulk(strconv.FormatUint(next, 10)))
+	}, nil
+}
+
+const errRange = engine.Error("ERR value is out of range")
+
+func parseHRandField(in *engine.Input) (engine.Run, error) {
+	if len(in.Args) == 2 {
+		return func(x *engine.Context) engine.Reply {
+			_, h, found, err := get(x, x.Input.Args[1])
+			switch {
+			case err != nil:
+				return engine.Fail(err)
+			case !found:
+				return engine.Null
+			}
+			return engine.Bulk(h.Random().Field)
+		}, nil
+	}
+	count, ok := redisfmt.ParseInt(in.Args[2])
+	const most = 1<<63 - 1
+	switch {
+	case !ok:
+		return nil, engine.ErrNotInteger
+	case count < -most:
+		return nil, errRange
+	case len(in.Args) > 4 || len(in.Args) == 4 && !redisfmt.EqualFold(in.Args[3], "WITHVALUES"):
+		return nil, engine.ErrSyntax
+	case len(in.Args) == 4 && (count < -most/2 || count > most/2):
+		return nil, errRange
+	}
+	values := len(in.Args) == 4
+	return func(x *engine.Context) engine.Reply {
+		_, h, found, err := get(x, x.Input.Args[1])
+		if err != nil {
+			return engine.Fail(err)
+		}
+		list := engine.List{Memory: x.Session.Memory}
+		if found {
+			choose(x, &h, count, func(e keyspace.Element) bool {
+				switch {
+				case values && x.Proto() == 3:
+					list.Add(engine.Array(engine.Bulk(e.Field), engine.Bulk(e.Value)))
+				case values:
+					list.Add(engine.Bulk(e.Field))
+					list.Add(engine.Bulk(e.Value))
+				default:
+					list.Add(engine.Bulk(e.Field))
+				}
+				return !list.Refused()
+			})
+		}
+		return list.Array()
+	}, nil
+}
+
+// choose calls add with count random elements: different ones, or -count of which some may be the same. It
+// ends when add returns false.
+func choose(x *engine.Context, h *keyspace.Hash, count int64, add func(keyspace.Element) (more bool)) {
+	if count < 0 {
+		watch := x.WatchClient()
+		for ; count < 0; count++ {
+			if e := h.Random(); watch.Abandoned(len(e.Field)) || !add(e) {
+				return
+			}
+		}
+		return
+	}
+	size := int64(h.Len())
+	if count >= size {
+		for e := range h.All() {
+			if !add(e) {
+				return
+			}
+		}
+		return
+	}
+	if 3*count < size {
+		for seen := map[string]bool{}; int64(len(seen)) < count; {
+			if e := h.Random(); !seen[e.Field] {
+				seen[e.Field] = true
+				if !add(e) {
+					return
+				}
+			}
+		}
+		return
+	}
+	for e := range h.All() { // each with the chance that count of those left have
+		if items.Chance(count, size) {
+			count--
+			if !add(e) {
+				return
+			}
+		}
+		size--
+	}
+}
