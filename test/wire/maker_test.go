@@ -63,6 +63,9 @@ var incomparable = []string{
 	"cluster add", "cluster remove", "cluster transfer", "cluster status", "cluster digest", "cluster myshardid", // of mayfly, and of Redis 7.2
 	"scan", "set", "xreadgroup", // see templates
 	"hello", // checks all options before one takes effect; see templates
+	// Of Redis 7.4, 8.0 and KeyDB, or random.
+	"expiremember", "expirememberat", "hexpire", "hexpireat", "hexpiretime", "hgetdel", "hgetex", "hpersist", "hpexpire", "hpexpireat", "hpexpiretime", "hpttl", "hsetex", "httl",
+	"hrandfield", "hscan",
 }
 
 // templates are calls that the table's notation does not lead to.
@@ -88,7 +91,9 @@ var templates = []string{
 	"COMMAND GETKEYSANDFLAGS SET k v GET", "COMMAND INFO nosuch get", "COMMAND LIST FILTERBY MODULE x",
 	"COMMAND LIST FILTERBY junk x", "COMMAND LIST FILTERBY PATTERN ge?", "COMMAND nosuch", "COMMAND INFO get|x config|get",
 	"SCAN 0 COUNT 1000 MATCH pattern", "SCAN 0 COUNT 1000", "SCAN 0 MATCH mort* COUNT 1000 TYPE string", "SCAN 0 COUNT 1000 TYPE junk", "SCAN junk", "SCAN 0 COUNT 0",
-	"SCAN 0 COUNT junk", "SCAN 0 MATCH", "KEYS mort*", "KEYS [", "KEYS i*",
+	"SCAN 0 COUNT junk", "SCAN 0 MATCH", "HSCAN key 0", "HSCAN key 0 MATCH pattern COUNT 10", "HSCAN key junk", "HSCAN key 0 COUNT 0", "HSCAN absent 0 COUNT junk",
+	"HRANDFIELD absent", "HRANDFIELD absent 3 WITHVALUES", "HRANDFIELD key junk", "HRANDFIELD key 0", "HRANDFIELD key 3 junk",
+	"HSET key field value", "HSET key a 1", "HSET key a 1 b 2", "HINCRBY key a 1", "HDEL key a b", "KEYS mort*", "KEYS [", "KEYS i*",
 }
 
 // The syntax in Redis 7.0.
