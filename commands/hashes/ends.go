@@ -352,7 +352,7 @@ func parseSetEx(args []string) (o setEx, err error) {
 		case fnx, fxx:
 			o.fnx, o.fxx = fnx, fxx
 		default:
-			return o, engine.Errorf(errUnknown, args[i])
+			return o, engine.Errorf(errUnknown, engine.Shown(args[i]))
 		}
 	}
 	return o, engine.Errorf(engine.ErrWrongArity, "hsetex")

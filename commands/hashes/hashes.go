@@ -140,36 +140,50 @@ func parseHScan(in *engine.Input) (engine.Run, error) {
 	if !ok {
 		return nil, engine.ErrInvalidCursor
 	}
-	options, values := items.NewScanOptions(), true
-	for args := in.Args[3:]; len(args) > 0; {
-		used, err := options.Parse(args)
-		if used == 0 && err == nil && redisfmt.EqualFold(args[0], "NOVALUES") {
-			used, values = 1, false
-		}
-		switch {
-		case err != nil:
-			return nil, err
-		case used == 0:
-			return nil, engine.ErrSyntax
-		}
-		args = args[used:]
-	}
+	o, wrong := parseScanOptions(in.Args[3:])
 	return func(x *engine.Context) engine.Reply {
-		_, h, _, err := get(x, x.Input.Args[1])
+		_, h, found, err := get(x, x.Input.Args[1])
+		if err == nil && found { // as in Redis, a missing key hides wrong options
+			err = wrong
+		}
 		if err != nil {
 			return engine.Fail(err)
 		}
 		list := engine.List{Memory: x.Session.Memory}
-		next := h.Scan(cursor, options.Count, func(e keyspace.Element) {
-			if options.Selects(e.Field) {
+		next := h.Scan(cursor, o.Count, func(e keyspace.Element) {
+			if o.Selects(e.Field) {
 				list.Add(engine.Bulk(e.Field))
-				if values {
+				if o.values {
 					list.Add(engine.Bulk(e.Value))
 				}
 			}
 		})
 		return list.After(engine.Bulk(strconv.FormatUint(next, 10)))
 	}, nil
+}
+
+// scanOptions are the options of HSCAN.
+type scanOptions struct {
+	items.ScanOptions
+	values bool
+}
+
+func parseScanOptions(args []string) (scanOptions, error) {
+	o := scanOptions{items.NewScanOptions(), true}
+	for len(args) > 0 {
+		used, err := o.Parse(args)
+		if used == 0 && err == nil && redisfmt.EqualFold(args[0], "NOVALUES") {
+			used, o.values = 1, false
+		}
+		switch {
+		case err != nil:
+			return o, err
+		case used == 0:
+			return o, engine.ErrSyntax
+		}
+		args = args[used:]
+	}
+	return o, nil
 }
 
 const errRange = engine.Error("ERR value is out of range")
