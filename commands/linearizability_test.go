@@ -140,25 +140,7 @@ func (in action) args() []string {
 }
 
 var linearizable = porcupine.Model{
-	// Documents are independent but for the clock and the default, which every partition gets a copy of.
-	Partition: func(history []porcupine.Operation) (parts [][]porcupine.Operation) {
-		ids := make(map[string]bool)
-		for _, op := range history {
-			if id := op.Input.(action).id; id != "" {
-				ids[id] = true
-			}
-		}
-		for id := range ids {
-			var part []porcupine.Operation
-			for _, op := range history {
-				if in := op.Input.(action); in.id == id || in.id == "" {
-					part = append(part, op)
-				}
-			}
-			parts = append(parts, part)
-		}
-		return parts
-	},
+	Partition: byKey,
 	Init: func() any { return sequential{now: testStart, def: expiry.Forever} },
 	Step: func(state, input, output any) (bool, any) {
 		want, next := state.(sequential).apply(input.(action))
@@ -167,8 +149,45 @@ var linearizable = porcupine.Model{
 	DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v -> %s", input, output) },
 }
 
+// operation is one step of a client: a command, or the clock is moved.
+type operation interface {
+	of() string             // the key or id; "" if it concerns all
+	advance() time.Duration // 0 if it is a command
+	args() []string
+}
+
+func (in action) of() string { return in.id }
+
+func (in action) advance() time.Duration {
+	if in.verb != "advance" {
+		return 0
+	}
+	return time.Duration(in.n) * time.Millisecond
+}
+
+// byKey divides a history: items are independent but for the clock and the default, which every part gets a
+// copy of.
+func byKey(history []porcupine.Operation) (parts [][]porcupine.Operation) {
+	keys := make(map[string]bool)
+	for _, op := range history {
+		if key := op.Input.(operation).of(); key != "" {
+			keys[key] = true
+		}
+	}
+	for key := range keys {
+		var part []porcupine.Operation
+		for _, op := range history {
+			if of := op.Input.(operation).of(); of == key || of == "" {
+				part = append(part, op)
+			}
+		}
+		parts = append(parts, part)
+	}
+	return parts
+}
+
 // randomAction returns a random command.
-func randomAction(r *rand.Rand, value *atomic.Int64) action {
+func randomAction(r *rand.Rand, value *atomic.Int64) operation {
 	in := action{id: fmt.Sprint("id-", r.IntN(5))}
 	switch r.IntN(18) {
 	case 0, 1, 2, 3, 4, 5:
@@ -186,7 +205,7 @@ func randomAction(r *rand.Rand, value *atomic.Int64) action {
 	case 14:
 		in = action{verb: "default", n: [...]int64{0, -1, 1, 2, 4}[r.IntN(5)]}
 	case 15:
-		in = action{verb: "advance", n: int64(r.IntN(1500))}
+		in = action{verb: "advance", n: 1 + int64(r.IntN(1500))}
 	case 16:
 		in.verb, in.n = "incr", value.Add(1)
 	case 17:
@@ -197,7 +216,7 @@ func randomAction(r *rand.Rand, value *atomic.Int64) action {
 }
 
 // record runs concurrent clients and records their calls and replies with their times.
-func record(w *harness, seed uint64, clients, steps int) []porcupine.Operation {
+func record(w *harness, seed uint64, clients, steps int, random func(*rand.Rand, *atomic.Int64) operation) []porcupine.Operation {
 	var tick, value atomic.Int64 // tick orders calls and returns
 	histories := make([][]porcupine.Operation, clients)
 	sessions := make([]*engine.Session, clients)
@@ -209,10 +228,10 @@ func record(w *harness, seed uint64, clients, steps int) []porcupine.Operation {
 		wg.Go(func() {
 			r := rand.New(rand.NewPCG(seed, uint64(i)))
 			for range steps {
-				in := randomAction(r, &value)
+				in := random(r, &value)
 				op := porcupine.Operation{ClientId: i, Input: in, Call: tick.Add(1), Output: "OK"}
-				if in.verb == "advance" {
-					w.clock.Advance(time.Duration(in.n) * time.Millisecond)
+				if by := in.advance(); by > 0 {
+					w.clock.Advance(by)
 				} else {
 					op.Output = notation(w.engine.Execute(sessions[i], in.args()).Reply)
 				}
@@ -234,7 +253,7 @@ func TestLinearizable(t *testing.T) {
 	drill.Seeds(t, 2, 5, 400, func(t *testing.T, seed uint64) {
 		w := newHarness(t)
 		w.do(1, "CONTAINER.SET", "c", "TTL", "-1")
-		history := record(w, seed, 4, 60)
+		history := record(w, seed, 4, 60, randomAction)
 		result, _ := porcupine.CheckOperationsVerbose(linearizable, history, time.Minute)
 		if result != porcupine.Ok {
 			t.Fatalf("seed %d: the history of %d commands is not linearizable: %v", seed, len(history), result)
@@ -247,7 +266,7 @@ func TestLinearizabilityCheckerRejects(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
 	w.do(1, "CONTAINER.SET", "c", "TTL", "-1")
-	history := record(w, 1, 4, 60)
+	history := record(w, 1, 4, 60, randomAction)
 	for i := range history {
 		if history[i].Input.(action).verb == "get" {
 			history[i].Output = `"{\"v\":-1}"`

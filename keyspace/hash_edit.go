@@ -87,8 +87,10 @@ func (x *HashEdit) Get(field string) (e Element, ok bool) {
 		}
 		return e, ok
 	}
-	e, _, _, ok = elements.Find(x.cs.Body(x.c, x.head.Bucket(field)), field)
-	return e, ok && !e.Dead(x.limit)
+	if e, _, _, ok = elements.Find(x.cs.Body(x.c, x.head.Bucket(field)), field); !ok || e.Dead(x.limit) {
+		return Element{}, false // who writes the field anew must not see the old end
+	}
+	return e, true
 }
 
 // now returns the body without pages as it is.

@@ -360,7 +360,7 @@ func parseSetEx(args []string) (o setEx, err error) {
 
 func parseHSetEx(in *engine.Input) (engine.Run, error) {
 	o, err := parseSetEx(in.Args)
-	set := onChange(func(x *engine.Context, h *change) (engine.Reply, []string) {
+	set := onCreate(func(x *engine.Context, h *change) (engine.Reply, []string) {
 		end, _ := o.at.end(x)
 		for i := 0; i < len(o.pairs) && (o.fnx || o.fxx); i += 2 {
 			if _, found := h.Get(o.pairs[i]); found == o.fnx {

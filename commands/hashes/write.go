@@ -31,24 +31,9 @@ type change struct {
 }
 
 // onChange returns the Run of a command that changes a hash: do makes the changes and returns the reply and
-// the events. The first time, it prepares the data folder for hashes, without locks.
+// the events.
 func onChange(do func(x *engine.Context, h *change) (engine.Reply, []string)) engine.Run {
 	return func(x *engine.Context) engine.Reply {
-		ks := x.Engine.Keyspace()
-		if !ks.CollectionsAllowed() {
-			if !x.Queued {
-				x.Outside = func() (reply engine.Reply, again bool) {
-					if err := ks.AllowCollections(); err != nil {
-						return engine.Fail(err), false
-					}
-					return reply, true
-				}
-				return engine.Reply{}
-			}
-			if err := ks.AllowCollections(); err != nil {
-				return engine.Fail(err)
-			}
-		}
 		c, err := x.Database()
 		if err != nil {
 			return engine.Fail(err)
@@ -61,6 +46,36 @@ func onChange(do func(x *engine.Context, h *change) (engine.Reply, []string)) en
 		reply, told := do(x, &h)
 		h.close(told)
 		return reply
+	}
+}
+
+// onCreate is onChange of a command that creates what is missing. Before the first hash of the folder it
+// prepares the folder, without locks.
+func onCreate(do func(x *engine.Context, h *change) (engine.Reply, []string)) engine.Run {
+	run := onChange(do)
+	return func(x *engine.Context) engine.Reply {
+		ks := x.Engine.Keyspace()
+		if ks.CollectionsAllowed() {
+			return run(x)
+		}
+		if c, err := x.Database(); err != nil {
+			return engine.Fail(err)
+		} else if _, taken := x.Tx.Get(c, x.Input.Args[1]); taken {
+			return run(x) // it is no hash
+		}
+		if !x.Queued {
+			x.Outside = func() (reply engine.Reply, again bool) {
+				if err := ks.AllowCollections(); err != nil {
+					return engine.Fail(err), false
+				}
+				return reply, true
+			}
+			return engine.Reply{}
+		}
+		if err := ks.AllowCollections(); err != nil {
+			return engine.Fail(err)
+		}
+		return run(x)
 	}
 }
 
@@ -94,7 +109,7 @@ func parseHSet(in *engine.Input) (engine.Run, error) {
 	if len(in.Args)%2 != 0 {
 		return nil, engine.Errorf(engine.ErrWrongArity, name)
 	}
-	return onChange(func(x *engine.Context, h *change) (engine.Reply, []string) {
+	return onCreate(func(x *engine.Context, h *change) (engine.Reply, []string) {
 		added := 0
 		for i := 2; i < len(x.Input.Args); i += 2 {
 			if h.put(x.Input.Args[i], x.Input.Args[i+1], 0) {
@@ -108,7 +123,7 @@ func parseHSet(in *engine.Input) (engine.Run, error) {
 	}), nil
 }
 
-var runHSetNX = onChange(func(x *engine.Context, h *change) (engine.Reply, []string) {
+var runHSetNX = onCreate(func(x *engine.Context, h *change) (engine.Reply, []string) {
 	if _, found := h.Get(x.Input.Args[2]); found {
 		return engine.Flag(false), nil
 	}
@@ -134,7 +149,7 @@ func parseHIncrBy(in *engine.Input) (engine.Run, error) {
 	if !ok {
 		return nil, engine.ErrNotInteger
 	}
-	return onChange(func(x *engine.Context, h *change) (engine.Reply, []string) {
+	return onCreate(func(x *engine.Context, h *change) (engine.Reply, []string) {
 		var n int64
 		e, found := h.Get(x.Input.Args[2])
 		if found {
@@ -159,7 +174,7 @@ func parseHIncrByFloat(in *engine.Input) (engine.Run, error) {
 	case by.IsInf():
 		return nil, errNaN
 	}
-	return onChange(func(x *engine.Context, h *change) (engine.Reply, []string) {
+	return onCreate(func(x *engine.Context, h *change) (engine.Reply, []string) {
 		text := "0"
 		e, found := h.Get(x.Input.Args[2])
 		if found {
