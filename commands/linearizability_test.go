@@ -141,7 +141,7 @@ func (in action) args() []string {
 
 var linearizable = porcupine.Model{
 	Partition: byKey,
-	Init: func() any { return sequential{now: testStart, def: expiry.Forever} },
+	Init:      func() any { return sequential{now: testStart, def: expiry.Forever} },
 	Step: func(state, input, output any) (bool, any) {
 		want, next := state.(sequential).apply(input.(action))
 		return want == output.(string), next

@@ -57,8 +57,10 @@ func (h *Hash) Get(field string) (e Element, ok bool) {
 	if h.c != nil {
 		body = h.cs.Body(h.c, h.c.Bucket(field))
 	}
-	e, _, _, ok = elements.Find(body, field)
-	return e, ok && !e.Dead(h.limit)
+	if e, _, _, ok = elements.Find(body, field); !ok || e.Dead(h.limit) {
+		return Element{}, false
+	}
+	return e, true
 }
 
 // Len returns the number of fields.
