@@ -59,8 +59,8 @@ var frameworks = []framework{
 	{"rate-limiter-flexible", "11.4.0", nodeJS, "rate-limiter-flexible.mjs", false, doesLimit + "; blocks; with ioredis and node-redis", ""},
 	{"rate-limit-redis", "6.0.1", nodeJS, "rate-limit-redis.mjs", false, "express-rate-limit: " + doesLimit, ""},
 	{"redlock", "4.2.0", nodeJS, "redlock.mjs", false, doesLock + "; several resources at once", ""},
-	{"redis-om", "0.4.7", nodeJS, "redis-om.mjs", false, "entities as JSON are saved, fetched, changed, expire, are removed",
-		"no search (`FT.*`), no entities as hashes; `expire` adds the member `ttl`, which `fetch` returns"},
+	{"redis-om", "0.4.7", nodeJS, "redis-om.mjs", false, "entities as JSON and as hashes are saved, fetched, changed, expire, are removed",
+		"no search (`FT.*`); `expire` of JSON adds the member `ttl`, which `fetch` returns"},
 	{"@socket.io/redis-adapter", "8.3.0", nodeJS, "socket.io.mjs", false, "messages, rooms, acknowledgements and disconnections across two servers", ""},
 
 	{"github.com/go-redsync/redsync/v4", "v4.18.1", goLanguage, "TestRedsync", false, doesLock, ""},
@@ -88,17 +88,17 @@ type unfit struct {
 
 // unfits are libraries that need types that the server does not have.
 var unfits = []unfit{
-	{"bull, bullmq", "queues of Node.js", "LPUSH BRPOPLPUSH ZADD HSET XADD", "[logs of deaths](deaths.md#a-worker-that-loses-nothing) and [durable timers](deaths.md#a-durable-timer)"},
-	{"celery, kombu", "queues of Python", "LPUSH BRPOP SADD HSET ZADD", "RabbitMQ as the broker"},
-	{"rq, dramatiq, huey", "queues of Python", "LPUSH BLPOP SADD HSET ZADD", "the same"},
-	{"sidekiq, resque", "queues of Ruby", "LPUSH BRPOP SADD HSET ZADD", "the same"},
-	{"asynq, gocraft/work, machinery", "queues of Go", "LPUSH BRPOP SADD HSET ZADD", "the same"},
+	{"bull, bullmq", "queues of Node.js", "LPUSH BRPOPLPUSH ZADD XADD", "[logs of deaths](deaths.md#a-worker-that-loses-nothing) and [durable timers](deaths.md#a-durable-timer)"},
+	{"celery, kombu", "queues of Python", "LPUSH BRPOP SADD ZADD", "RabbitMQ as the broker"},
+	{"rq, dramatiq, huey", "queues of Python", "LPUSH BLPOP SADD ZADD", "the same"},
+	{"sidekiq, resque", "queues of Ruby", "LPUSH BRPOP SADD ZADD", "the same"},
+	{"asynq, gocraft/work, machinery", "queues of Go", "LPUSH BRPOP SADD ZADD", "the same"},
 	{"Laravel's queues, Horizon", "queues of PHP", "RPUSH LPOP BLPOP ZADD", "another queue driver"},
 	{"@socket.io/redis-streams-adapter", "an adapter over streams", "XADD", "@socket.io/redis-adapter"},
 	{"channels_redis", "Django Channels", "ZADD BZPOPMIN", "its layer over messages, `RedisPubSubChannelLayer`"},
-	{"redis-om with hashes, redis-om for Python and .NET", "entities and search", "HSET FT.CREATE FT.SEARCH", "redis-om for Node.js with `dataStructure: \"JSON\"`, and [queries](queries.md)"},
-	{"Spring Session, Spring Data Redis", "sessions and entities of Java", "HSET HGETALL SADD", "a session store over `SET` and `GET`"},
-	{"Redisson", "locks, maps and queues of Java", "HINCRBY HSET", "a lock over `SET NX` and a script"},
+	{"redis-om for Python and .NET", "entities and search", "FT.CREATE FT.SEARCH", "redis-om for Node.js with `dataStructure: \"JSON\"`, and [queries](queries.md)"},
+	{"Spring Session with an index, repositories of Spring Data Redis", "sessions by user, entities of Java", "SADD SREM", "Spring Session's `RedisSessionRepository`, which needs hashes only"},
+	{"Redisson's queues, fair locks, sets, maps with ends", "for Java", "LPUSH ZADD SADD", "its plain locks and maps"},
 }
 
 // TestFrameworks uses the server as libraries do that are made for Redis: locks, limiters, caches, sessions.

@@ -66,7 +66,7 @@ async function main() {
   // Errors.
   await redis.set("text", "abc");
   await assert.rejects(redis.incr("text"), /^ReplyError: ERR value is not an integer or out of range$/);
-  await assert.rejects(redis.hget("a", "b"), /unknown command 'hget'/i);
+  await assert.rejects(redis.pfadd("a", "b"), /unknown command 'pfadd'/i);
   const stranger = new Redis({ ...options, password: "wrong", lazyConnect: true });
   stranger.on("error", () => {}); // told by the promise, too
   await assert.rejects(stranger.connect());

@@ -142,7 +142,7 @@ async function server(redis, resp) {
 async function errors(redis) {
   await assert.rejects(redis.incr("text"), (error) => error instanceof ErrorReply &&
     error.message === "ERR value is not an integer or out of range");
-  await assert.rejects(redis.hGet("a", "b"), /^(Simple)?Error: ERR unknown command 'HGET', /);
+  await assert.rejects(redis.pfAdd("a", "b"), /^(Simple)?Error: ERR unknown command 'PFADD', /);
   await assert.rejects(redis.sendCommand(["GET"]), /ERR wrong number of arguments for 'get' command/);
   const stranger = createClient({ ...options, password: "wrong" });
   stranger.on("error", () => {}); // told by the promise, too

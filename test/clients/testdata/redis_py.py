@@ -101,7 +101,7 @@ assert r.getdel("a") == "watched"
 # Errors.
 assert r.set("text", "abc")
 refused(redis.ResponseError, "value is not an integer or out of range", r.incr, "text")
-refused(redis.ResponseError, "unknown command 'HGET'", r.hget, "a", "b")
+refused(redis.ResponseError, "unknown command 'PFADD'", r.pfadd, "a", "b")
 refused(redis.ResponseError, "DB index is out of range", r.execute_command, "SELECT", 99)
 
 # Containers and documents.

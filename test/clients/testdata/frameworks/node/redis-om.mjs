@@ -1,4 +1,4 @@
-// Entities of redis-om as JSON: saved, fetched, changed, expired, removed. There is no search.
+// Entities of redis-om as JSON and as hashes: saved, fetched, changed, expired, removed. There is no search.
 import { createRequire } from "node:module";
 import { EntityId, Repository, Schema } from "redis-om";
 import { assert, passed, until, url } from "./common.mjs";
@@ -48,6 +48,20 @@ await until("the entity expires", async () => (await client.exists("album:named"
 assert.equal((await albums.fetch("named")).artist, undefined);
 await albums.remove(id);
 assert.equal(await client.exists(`album:${id}`), 0);
+
+const cards = new Repository(new Schema("card", {
+  name: { type: "string" }, visits: { type: "number" }, tags: { type: "string[]" },
+}, { dataStructure: "HASH" }), client);
+const card = await cards.save("ann", { name: "Ann", visits: 7, tags: ["a", "b"] });
+assert.equal(await client.type("card:ann"), "hash");
+assert.deepEqual({ ...(await cards.fetch("ann")) }, { ...card });
+card.visits = null;
+await cards.save(card);
+const without = await cards.fetch("ann");
+assert.equal(without.name, "Ann");
+assert.equal("visits" in without, false);
+await cards.expire("ann", 1);
+await until("the entity expires", async () => (await client.exists("card:ann")) === 0);
 
 await assert.rejects(albums.createIndex(), /unknown command/);
 await assert.rejects(albums.search().where("year").equals(2014).return.all(), /unknown command/);
