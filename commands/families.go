@@ -11,6 +11,7 @@ import (
 	"mayfly/commands/nodes"
 	"mayfly/commands/queries"
 	"mayfly/commands/scripting"
+	"mayfly/commands/sets"
 	"mayfly/commands/streams"
 	"mayfly/commands/users"
 )
@@ -28,6 +29,7 @@ var families = []engine.Family{
 	{Group: "string", Since: "", Touches: engine.TouchesSelected, Commands: []engine.Command{keys.LCSCommand}},
 	{Group: "hash", Since: "", Touches: engine.TouchesSelected, Commands: hashes.Commands},
 	{Group: "hash", Since: "", Touches: engine.TouchesSelected, Commands: hashes.EndCommands},
+	{Group: "set", Since: "", Touches: engine.TouchesSelected, Commands: sets.Commands},
 	{Group: "generic", Since: "", Touches: engine.TouchesSelected, Commands: keys.KeyCommands},
 	{Group: "generic", Since: "", Touches: engine.TouchesSelected, Commands: keys.MoveCommands},
 	{Group: "generic", Since: "", Touches: engine.TouchesSelected, Commands: []engine.Command{keys.ObjectCommand}},

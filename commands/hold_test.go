@@ -61,6 +61,13 @@ var heldCalls = map[string]struct{ vetoed, legal []string }{
 	"hset":           {[]string{"HSET h f 2", "HSET h new 2"}, []string{"HSET newh f 2"}},
 	"hsetex":         {[]string{"HSETEX h EX 5 FIELDS 1 f 2", "HSETEX h KEEPTTL FIELDS 1 new 2"}, []string{"HSETEX h FNX FIELDS 1 f 2", "HSETEX newh EX 5 FIELDS 1 f 2"}},
 	"hsetnx":         {[]string{"HSETNX h new 2"}, []string{"HSETNX h f 2", "HSETNX newh f 2"}},
+	"sadd":           {[]string{"SADD s c"}, []string{"SADD s a", "SADD news a"}},
+	"sdiffstore":     {[]string{"SDIFFSTORE s news", "SDIFFSTORE k s"}, []string{"SDIFFSTORE news s", "SDIFFSTORE news none"}},
+	"sinterstore":    {[]string{"SINTERSTORE s s none", "SINTERSTORE h s s"}, []string{"SINTERSTORE news s s"}},
+	"smove":          {[]string{"SMOVE s news a"}, []string{"SMOVE s s a", "SMOVE s news none", "SMOVE none s a"}},
+	"spop":           {[]string{"SPOP s", "SPOP s 1", "SPOP s 5"}, []string{"SPOP s 0", "SPOP none 5"}},
+	"srem":           {[]string{"SREM s a"}, []string{"SREM s none", "SREM none a"}},
+	"sunionstore":    {[]string{"SUNIONSTORE s s s"}, []string{"SUNIONSTORE news s none"}},
 	"incr":           {[]string{"INCR n"}, []string{"INCR new"}},
 	"incrby":         {[]string{"INCRBY n 2"}, []string{"INCRBY new 2"}},
 	"incrbyfloat":    {[]string{"INCRBYFLOAT n 2"}, []string{"INCRBYFLOAT new 2"}},
@@ -150,7 +157,7 @@ func splitCommand(t *testing.T, line string) []string {
 // has happened.
 func TestNothingChangesWhatIsOnHold(t *testing.T) {
 	t.Parallel()
-	w := newHeldHarness(t, true, "HSET h f 1 g 2", "HEXPIRE h 10 FIELDS 1 g")
+	w := newHeldHarness(t, true, "HSET h f 1 g 2", "HEXPIRE h 10 FIELDS 1 g", "SADD s a b")
 	before := w.dump()
 	unchanged := func(call string) {
 		t.Helper()

@@ -8,7 +8,6 @@ import (
 	"mayfly/keyspace/elements"
 	"mayfly/keyspace/locks"
 	"mayfly/keyspace/memtable"
-	"mayfly/keyspace/record"
 	"mayfly/keyspace/replica"
 )
 
@@ -209,7 +208,7 @@ func (a *applier) item(it *changedItem) error {
 		}
 	}
 	keys := t
-	if it.Page || it.Kind == record.Hash && elements.IsHead(it.Body) {
+	if it.Page || it.Kind.IsCollection() && elements.IsHead(it.Body) {
 		keys.OpenPages()
 	}
 	if it.Page {

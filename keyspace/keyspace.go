@@ -46,10 +46,10 @@ type Options struct {
 	// use the keyspace. The id must be cloned to be kept.
 	OnDeath func(c *Container, id string, written LSN)
 
-	// OnShed is called when elements of a key have died and were removed, once for all that were found together;
+	// OnShed is called when elements of a key of a kind have died and were removed, once for all that were found together;
 	// gone says that the key has no others, and has gone too. The rest is as for OnDeath, but a transaction
 	// reports it at its end. OnDeath is not called for such a key.
-	OnShed func(c *Container, id string, gone bool, written LSN)
+	OnShed func(c *Container, id string, kind Kind, gone bool, written LSN)
 
 	// OnTold is called for clients that cache what they have read; see tell.go. It runs under locks: it must
 	// return soon and not use the keyspace.
@@ -94,6 +94,7 @@ const (
 	Document = record.Document // a JSON object, written by DOC.*
 	Plain    = record.Plain    // bytes, written by SET and its family
 	HashKind = record.Hash     // fields with values, written by HSET and its family
+	SetKind  = record.Set      // members, written by SADD and its family
 )
 
 // MaxIDLength is the length in bytes of the longest id.

@@ -161,7 +161,7 @@ func (tx *Tx) reportBurials(lsn LSN) {
 	}
 	if report := tx.ks.opt.OnShed; report != nil {
 		for _, s := range tx.sheds {
-			report(s.c, s.id, s.gone, lsn)
+			report(s.c, s.id, s.kind, s.gone, lsn)
 		}
 	}
 	if report := tx.ks.opt.OnLogged; report != nil {

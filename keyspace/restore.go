@@ -1,6 +1,8 @@
 package keyspace
 
 import (
+	"slices"
+
 	"mayfly/expiry"
 	"mayfly/expiry/members"
 	"mayfly/keyspace/elements"
@@ -118,27 +120,30 @@ func (tx *Tx) Restore(c *Container, id string, it Item) Restored {
 		return Newer
 	}
 	it.TS = ts
-	if it.Kind == HashKind {
-		return tx.restoreHash(c, id, it)
+	if it.Kind.IsCollection() {
+		return tx.restoreElements(c, id, it)
 	}
 	tx.put(c, id, it, record.Chosen)
 	return Stored
 }
 
-// restoreHash restores a hash from a body with all its fields.
-func (tx *Tx) restoreHash(c *Container, id string, it Item) Restored {
+// restoreElements restores a collection from a body with all its elements.
+func (tx *Tx) restoreElements(c *Container, id string, it Item) Restored {
 	limit := c.Policy().DeadLimits(tx.now).ByOwnTTL
-	tx.Remove(c, id)
-	x, _ := tx.EditHash(c, id)
-	x.end, x.ts = it.ExpireAt, it.TS
+	var living []Element
 	for e := range elements.Each(it.Body) {
 		if !e.Dead(limit) {
-			x.Set(e)
+			living = append(living, e)
 		}
 	}
-	if !x.begun {
+	if len(living) == 0 {
+		tx.Remove(c, id)
 		return Dead
 	}
+	x, _ := tx.EditElements(c, id, it.Kind)
+	x.ts = it.TS
+	x.Replace(slices.Values(living))
+	x.End = it.ExpireAt
 	x.Close()
 	return Stored
 }

@@ -27,15 +27,17 @@ import (
 type shedKey struct {
 	c    *Container
 	id   string
+	kind Kind
 	gone bool // with the last of them
 }
 
 // logElement adds the entry of an element that has died, unless that was before the log was switched on.
-func (tx *Tx) logElement(t *table, id string, page Item, el elements.Element) {
+func (tx *Tx) logElement(t *table, key *memtable.Entry, page Item, el elements.Element) {
 	if t.C.deaths == nil {
 		return
 	}
-	d := deathlog.ElementDeath(id, page, el, t.C.history.Load(), tx.now, t.C.log.Bodies)
+	page.Kind = t.Item(key).Kind
+	d := deathlog.ElementDeath(t.ID(key), page, el, t.C.history.Load(), tx.now, t.C.log.Bodies)
 	if d.At >= t.C.deaths.c.created {
 		tx.addEntry(t, &d)
 	}
@@ -43,7 +45,7 @@ func (tx *Tx) logElement(t *table, id string, page Item, el elements.Element) {
 
 // shedElement notes the death of an element of a key that is about to be overwritten.
 func (tx *Tx) shedElement(t *table, key *memtable.Entry, el elements.Element) {
-	tx.logElement(t, t.ID(key), t.Item(key), el)
+	tx.logElement(t, key, t.Item(key), el)
 	tx.ks.shed.Add(1)
 	tx.noteShed(t, key, false)
 }
@@ -55,7 +57,7 @@ func (tx *Tx) noteShed(t *table, key *memtable.Entry, gone bool) {
 		tx.sheds[n-1].gone = tx.sheds[n-1].gone || gone
 		return
 	}
-	tx.sheds = append(tx.sheds, shedKey{t.C, strings.Clone(id), gone})
+	tx.sheds = append(tx.sheds, shedKey{t.C, strings.Clone(id), t.Item(key).Kind, gone})
 }
 
 // shedPage takes the elements that are dead by a limit out of a page.
@@ -64,7 +66,7 @@ func (tx *Tx) shedPage(t *table, key, page *memtable.Entry, limit int64, done *s
 	rest := make([]byte, 0, len(it.Body))
 	for el := range elements.Each(it.Body) {
 		if el.Dead(limit) {
-			tx.logElement(t, t.ID(key), it, el)
+			tx.logElement(t, key, it, el)
 			tx.ks.shed.Add(1)
 		} else {
 			rest = elements.Append(rest, el)
@@ -96,6 +98,9 @@ func (tx *Tx) shedKey(t *table, key *memtable.Entry, limit int64, report bool) (
 		if _, page := cs.Page(c, b); page != nil && page.ExpireAt() > 0 && page.ExpireAt() <= limit {
 			tx.shedPage(t, key, page, limit, &done)
 		}
+	}
+	if done.version == 0 && !done.pagesGone {
+		return false // none is due
 	}
 	return tx.settleShed(t, &done, report)
 }
@@ -191,7 +196,7 @@ func (tx *Tx) shedDue(t *table, due expiry.Limits, n int) int {
 // logElements adds the entries of the dead elements of a key that is about to be replaced by an item, or
 // removed.
 func (tx *Tx) logElements(t *table, key *memtable.Entry, by Item) {
-	if key.Collection() && t.C.deaths != nil && !(by.Kind == record.Hash && elements.IsHead(by.Body)) {
+	if key.Collection() && t.C.deaths != nil && !(by.Kind.IsCollection() && elements.IsHead(by.Body)) {
 		tx.logElementsUntil(t, key, tx.now)
 	}
 }
@@ -202,7 +207,7 @@ func (tx *Tx) logElementsUntil(t *table, key *memtable.Entry, at int64) (left in
 	if !key.Collection() {
 		return 0
 	}
-	h := tx.hashOf(t, t.Item(key).Body)
+	h := tx.elementsOf(t, t.Item(key).Body)
 	if h.c == nil {
 		return int64(h.Len())
 	}
@@ -219,7 +224,7 @@ func (tx *Tx) logElementsUntil(t *table, key *memtable.Entry, at int64) (left in
 		it := t.Pages.Item(page)
 		for el := range elements.Each(it.Body) {
 			if el.Dead(limit) {
-				tx.logElement(t, t.ID(key), it, el)
+				tx.logElement(t, key, it, el)
 				left--
 			}
 		}

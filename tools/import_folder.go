@@ -99,7 +99,7 @@ func (f *folderTarget) item(_ place, e entry) (keyspace.Restored, error) {
 	var done keyspace.Restored
 	var err error
 	switch {
-	case e.item.Kind == keyspace.HashKind && f.ks.AllowCollections() != nil:
+	case e.item.Kind.IsCollection() && f.ks.AllowCollections() != nil:
 		err = fatal{f.ks.AllowCollections()}
 	case c == nil:
 		err = missingContainer(e.container)

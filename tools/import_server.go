@@ -193,8 +193,8 @@ func (s *serverTarget) item(at place, e entry) (keyspace.Restored, error) {
 		}
 		s.selected = e.container
 	}
-	if it.Kind == keyspace.HashKind {
-		return 0, errors.New("a hash goes into a data folder, not to a server")
+	if it.Kind.IsCollection() {
+		return 0, errors.New("a "+collections[it.Kind]+" goes into a data folder, not to a server")
 	}
 	isDocument := it.Kind == keyspace.Document
 	command, set := "SET", []any{id, it.Body}

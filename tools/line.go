@@ -118,6 +118,9 @@ func (w *lineWriter) indexes(list [][]string) {
 	w.buf.WriteByte(']')
 }
 
+// collections are the members of lines that have the elements of a collection.
+var collections = map[keyspace.Kind]string{keyspace.HashKind: "hash", keyspace.SetKind: "set"}
+
 // item makes the line of an item. A ts of 0 means that it is unknown.
 func (w *lineWriter) item(container, id string, it keyspace.Item) []byte {
 	w.head(container, id, it)
@@ -125,8 +128,8 @@ func (w *lineWriter) item(container, id string, it keyspace.Item) []byte {
 	switch {
 	case it.Kind == keyspace.Plain:
 		w.text("value", it.Body)
-	case it.Kind == keyspace.HashKind:
-		w.text("hash", it.Body)
+	case it.Kind.IsCollection():
+		w.text(collections[it.Kind], it.Body)
 	case len(text) == len(it.Body) && !strings.ContainsAny(text, "\r\n"):
 		w.buf.WriteString(`,"doc":`)
 		w.buf.WriteString(text)
@@ -142,8 +145,8 @@ func (w *lineWriter) note(container, id string, it keyspace.Item) []byte {
 	if it.Kind == keyspace.Plain {
 		w.text("value", "")
 	}
-	if it.Kind == keyspace.HashKind {
-		w.text("hash", "")
+	if it.Kind.IsCollection() {
+		w.text(collections[it.Kind], "")
 	}
 	return w.end()
 }
@@ -198,6 +201,8 @@ type line struct {
 	Value64 *[]byte         `json:"value64"`
 	Hash    *string         `json:"hash"` // its fields as in the files: see package elements
 	Hash64  *[]byte         `json:"hash64"`
+	Set     *string         `json:"set"` // its members, likewise
+	Set64   *[]byte         `json:"set64"`
 }
 
 // readLine reads a line. The error says what is wrong with it.
@@ -316,6 +321,14 @@ type entry struct {
 	ignored       error // why the member ttl of a document does not count
 }
 
+// elementsOf returns the elements of a collection. Without any they come later.
+func elementsOf(name string, text *string, text64 *[]byte) (body string, err error) {
+	if body, err = either(name, text, text64); err == nil && body != "" {
+		err = keyspace.CheckElements(body)
+	}
+	return body, err
+}
+
 // entry reads the line of an item. now (ms) is the time of the last write of a line that has none.
 func (l *line) entry(now int64) (e entry, err error) {
 	if l.Default != nil {
@@ -329,17 +342,18 @@ func (l *line) entry(now int64) (e entry, err error) {
 	if e.fresh {
 		e.item.TS = now
 	}
-	plain, hash := l.Value != nil || l.Value64 != nil, l.Hash != nil || l.Hash64 != nil
+	plain, hash, set := l.Value != nil || l.Value64 != nil, l.Hash != nil || l.Hash64 != nil, l.Set != nil || l.Set64 != nil
 	switch {
 	case len(e.id) > keyspace.MaxIDLength:
 		err = fmt.Errorf("an id of %d bytes: legal are at most %d", len(e.id), keyspace.MaxIDLength)
-	case hash && (plain || l.Doc != nil || l.Raw != nil || l.TTL != nil):
-		err = errors.New("a line has either a doc, or a raw one, or a value, or a hash")
+	case hash && set, (hash || set) && (plain || l.Doc != nil || l.Raw != nil || l.TTL != nil):
+		err = errors.New("a line has either a doc, or a raw one, or a value, or a hash, or a set")
 	case hash:
 		e.item.Kind = keyspace.HashKind
-		if e.item.Body, err = either("hash", l.Hash, l.Hash64); err == nil && e.item.Body != "" { // else it comes later
-			err = keyspace.CheckElements(e.item.Body)
-		}
+		e.item.Body, err = elementsOf("hash", l.Hash, l.Hash64)
+	case set:
+		e.item.Kind = keyspace.SetKind
+		e.item.Body, err = elementsOf("set", l.Set, l.Set64)
 	case plain && (l.Doc != nil || l.Raw != nil || l.TTL != nil):
 		err = errors.New("a line has either a doc, or a raw one, or a value; and a value has an end, not a ttl")
 	case plain:

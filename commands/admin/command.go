@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -367,12 +368,15 @@ func keySpecs(r *engine.Row) []engine.Reply {
 	if last > 0 {
 		last -= r.Keys.First // relative to the first key; a negative last counts from the end
 	}
-	each := accesses(r)
+	each, lastOfAll := accesses(r), last
 	if len(each) > 1 {
 		last = 0
 	}
 	specs := make([]engine.Reply, len(each))
 	for i, access := range each {
+		if i == len(each)-1 && lastOfAll < 0 {
+			last = lastOfAll // of all keys from here on
+		}
 		specs[i] = engine.Map(
 			engine.Bulk("flags"), statuses(strings.Fields(access)),
 			engine.Bulk("begin_search"), engine.Map(
@@ -443,7 +447,11 @@ func CommandDocs(r *engine.Row) engine.Reply {
 		case r.HasMovableKeys():
 			syntax.MarkNamed(args, "key")
 		case r.HasKeys():
-			syntax.MarkKeys(args, syntax.Positions(r.Keys), 1+strings.Count(r.FullName, "|"))
+			at := syntax.Positions(r.Keys)
+			if at.Last == -1 && !r.Counted && r.Options == nil {
+				at.Last = math.MaxInt // all that follow
+			}
+			syntax.MarkKeys(args, at, 1+strings.Count(r.FullName, "|"))
 			if strings.Contains(r.Access, ",") {
 				for i := range args {
 					args[i].Spec = i

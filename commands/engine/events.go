@@ -32,12 +32,16 @@ func (b *Broker) ChannelsFor(e events.Kind) events.Classes {
 // DeathsHeard reports whether deaths are published and someone subscribes. It is the DeathsHeard of a
 // keyspace.
 func (b *Broker) DeathsHeard() bool {
-	return b.ChannelsFor(events.Expired) != 0 || b.ChannelsFor(events.HExpired) != 0
+	return b.ChannelsFor(events.Expired) != 0 || b.ChannelsFor(events.HExpired) != 0 || b.ChannelsFor(events.SExpired) != 0
 }
 
 // OnShed publishes the deaths of elements of a key. It is the OnShed of a keyspace.
-func (b *Broker) OnShed(c *keyspace.Container, id string, gone bool, written keyspace.LSN) {
-	b.death(events.HExpired, c, id, written)
+func (b *Broker) OnShed(c *keyspace.Container, id string, kind keyspace.Kind, gone bool, written keyspace.LSN) {
+	e := events.HExpired
+	if kind == keyspace.SetKind {
+		e = events.SExpired
+	}
+	b.death(e, c, id, written)
 	if gone {
 		b.death(events.Del, c, id, written)
 	}

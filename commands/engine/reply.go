@@ -209,23 +209,25 @@ func (l *List) Array() Reply {
 	return Reply{Kind: KindArray, Int: int64(l.n), Elems: l.blocks}
 }
 
+// Set is Array as a set.
+func (l *List) Set() Reply {
+	r := l.Array()
+	if r.Kind == KindArray {
+		r.Kind = KindSet
+	}
+	return r
+}
+
 // Refused reports whether there was no memory for an element.
 func (l *List) Refused() bool { return l.refused }
 
 // Map returns the map of alternating keys and values, or an error if there was no memory for them.
 func (l *List) Map() Reply {
 	r := l.Array()
-	if r.Kind != KindArray {
-		return r
+	if r.Kind == KindArray {
+		r.Kind = KindMap
 	}
-	if r.Int > 0 {
-		all := make([]Reply, 0, r.Int)
-		for _, block := range r.Elems {
-			all = append(all, block.Elems...)
-		}
-		r.Elems = all
-	}
-	return Map(r.Elems...)
+	return r
 }
 
 // After returns the array of a cursor and the list, or an error if there was no memory for the list: a client

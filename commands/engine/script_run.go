@@ -629,7 +629,7 @@ func (r *scriptRun) valueOf(reply *Reply) scripts.Value {
 	}
 	blocks := []Reply{*reply}
 	v.Elems = make([]scripts.Value, 0, len(reply.Elems))
-	if reply.Kind == KindArray && reply.Int > 0 { // of a List
+	if reply.Int > 0 { // of a List
 		blocks = reply.Elems
 		v.Int, v.Elems = 0, make([]scripts.Value, 0, reply.Int)
 	}

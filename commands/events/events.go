@@ -14,9 +14,9 @@ type Classes uint32
 const (
 	classGeneric Classes = 1 << iota // DEL, EXPIRE and the like, of items of any type
 	classString                      // commands on plain keys
-	_                                // l, s, z: lists, sets, sorted sets
-	_
-	classHash // commands on hashes, and deaths of their fields
+	_                                // l, z: lists, sorted sets
+	classSet                         // commands on sets, and deaths of their members
+	classHash                        // commands on hashes, and deaths of their fields
 	_
 	ClassExpired  // an item has died
 	classEvicted  // an item was evicted
@@ -103,11 +103,15 @@ var (
 	Expired = Kind{ClassExpired, "expired"}
 	Evicted = Kind{classEvicted, "evicted"}
 
-	HExpired = Hash("hexpired") // fields of a hash have died
+	HExpired = Hash("hexpired")  // fields of a hash have died
+	SExpired = OfSet("sexpired") // members of a set have died
 )
 
 // JSON returns the kind of event of a command on JSON paths, whose name it has.
 func JSON(name string) Kind { return Kind{classDocument, name} }
+
+// OfSet returns the kind of event of a command on sets, whose name it has.
+func OfSet(name string) Kind { return Kind{classSet, name} }
 
 // Hash returns the kind of event of a command on hashes, whose name it has.
 func Hash(name string) Kind { return Kind{classHash, name} }

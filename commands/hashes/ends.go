@@ -11,8 +11,8 @@ import (
 
 // EndCommands are the commands on the ends of fields, of Redis 7.4 and 8.0, and of KeyDB.
 var EndCommands = []engine.Command{
-	member("expiremember", "key element time [s | ms]", "Set the time to live of a field of a hash", items.FromNow),
-	member("expirememberat", "key element unix-time-seconds", "Set the expiration of a field of a hash as a UNIX timestamp", items.FromEpoch),
+	member("expiremember", "key element time [s | ms]", "Set the time to live of an element of a key", items.FromNow),
+	member("expirememberat", "key element unix-time-seconds", "Set the expiration of an element of a key as a UNIX timestamp", items.FromEpoch),
 	ends("hexpire", "seconds", "Set expiry for hash field using relative time to expire (seconds)", items.FromNow, items.Seconds),
 	ends("hexpireat", "unix-time-seconds", "Set expiry for hash field using an absolute Unix timestamp (seconds)", items.FromEpoch, items.Seconds),
 	left("hexpiretime", "Returns the expiration time of a hash field as a Unix timestamp, in seconds.", items.FromEpoch, items.Seconds),
@@ -113,15 +113,15 @@ func parseFields(args []string, zero error) ([]string, error) {
 
 // setEnd gives a field that is there an end, or deletes it if that has come, and returns what it has done. A
 // container on hold keeps what the same transaction has created.
-func (h *change) setEnd(e keyspace.Element, end int64) int {
-	if h.c.Policy().Hold != "" {
-		end = max(end, h.x.Now()+1)
+func setEnd(x *engine.Context, h *items.Change, e keyspace.Element, end int64) int {
+	if h.C.Policy().Hold != "" {
+		end = max(end, x.Now()+1)
 	}
-	if end <= h.x.Now() {
+	if end <= x.Now() {
 		h.Delete(e.Field)
 		return deleted
 	}
-	h.put(e.Field, e.Value, end)
+	h.Put(e.Field, e.Value, end)
 	return set
 }
 
@@ -151,7 +151,7 @@ func parseHExpire(in *engine.Input, name string, b items.TimeBase, u items.TimeU
 	if err == nil {
 		fields, err = parseFields(in.Args[at:], errFieldZero)
 	}
-	return onChange(func(x *engine.Context, h *change) (engine.Reply, []string) {
+	return onChange(func(x *engine.Context, h *items.Change) (engine.Reply, []string) {
 		end := int64(0)
 		if err == nil {
 			end, err = m.end(x)
@@ -165,7 +165,7 @@ func parseHExpire(in *engine.Input, name string, b items.TimeBase, u items.TimeU
 			n := noField
 			if found {
 				if n = unmet; when.Allows(e.End, e.End != 0, end) {
-					n = h.setEnd(e, end)
+					n = setEnd(x, h, e, end)
 				}
 			}
 			results = append(results, engine.Count(n))
@@ -176,7 +176,7 @@ func parseHExpire(in *engine.Input, name string, b items.TimeBase, u items.TimeU
 
 func parseHPersist(in *engine.Input) (engine.Run, error) {
 	fields, err := parseFields(in.Args[2:], errFieldCount)
-	return onChange(func(x *engine.Context, h *change) (engine.Reply, []string) {
+	return onChange(func(x *engine.Context, h *items.Change) (engine.Reply, []string) {
 		if err != nil {
 			return engine.Fail(err), nil
 		}
@@ -189,7 +189,7 @@ func parseHPersist(in *engine.Input) (engine.Run, error) {
 			case e.End == 0:
 				results = append(results, engine.Integer(noEnd))
 			default:
-				h.put(field, e.Value, 0)
+				h.Put(field, e.Value, 0)
 				results, events = append(results, engine.Integer(set)), []string{eventHPersist}
 			}
 		}
@@ -229,7 +229,7 @@ func parseHTTL(in *engine.Input, b items.TimeBase, u items.TimeUnit) (engine.Run
 
 func parseHGetDel(in *engine.Input) (engine.Run, error) {
 	fields, err := parseFields(in.Args[2:], errFieldCount)
-	return onChange(func(x *engine.Context, h *change) (engine.Reply, []string) {
+	return onChange(func(x *engine.Context, h *items.Change) (engine.Reply, []string) {
 		if err != nil {
 			return engine.Fail(err), nil
 		}
@@ -281,7 +281,7 @@ func parseHGetEx(in *engine.Input) (engine.Run, error) {
 	if err == nil {
 		fields, err = parseFields(in.Args[at:], errFieldCount)
 	}
-	return onChange(func(x *engine.Context, h *change) (engine.Reply, []string) {
+	return onChange(func(x *engine.Context, h *items.Change) (engine.Reply, []string) {
 		end := int64(0)
 		if err == nil && timed {
 			end, err = m.end(x)
@@ -297,9 +297,9 @@ func parseHGetEx(in *engine.Input) (engine.Run, error) {
 			switch {
 			case !found:
 			case timed:
-				results = append(results, engine.Count(h.setEnd(e, end)))
+				results = append(results, engine.Count(setEnd(x, h, e, end)))
 			case persist && e.End != 0:
-				h.put(field, e.Value, 0)
+				h.Put(field, e.Value, 0)
 				events = []string{eventHPersist}
 			}
 		}
@@ -360,7 +360,7 @@ func parseSetEx(args []string) (o setEx, err error) {
 
 func parseHSetEx(in *engine.Input) (engine.Run, error) {
 	o, err := parseSetEx(in.Args)
-	set := onCreate(func(x *engine.Context, h *change) (engine.Reply, []string) {
+	set := onCreate(func(x *engine.Context, h *items.Change) (engine.Reply, []string) {
 		end, _ := o.at.end(x)
 		for i := 0; i < len(o.pairs) && (o.fnx || o.fxx); i += 2 {
 			if _, found := h.Get(o.pairs[i]); found == o.fnx {
@@ -372,12 +372,12 @@ func parseHSetEx(in *engine.Input) (engine.Run, error) {
 			e := keyspace.Element{Field: o.pairs[i], Value: o.pairs[i+1]}
 			switch {
 			case o.timed:
-				results = append(results, engine.Count(h.setEnd(e, end)))
+				results = append(results, engine.Count(setEnd(x, h, e, end)))
 			case o.keep:
 				was, _ := h.Get(e.Field)
-				h.put(e.Field, e.Value, was.End)
+				h.Put(e.Field, e.Value, was.End)
 			default:
-				h.put(e.Field, e.Value, 0)
+				h.Put(e.Field, e.Value, 0)
 			}
 		}
 		return engine.Flag(true), append([]string{eventHSet}, event(results)...)
@@ -407,15 +407,23 @@ func parseExpireMember(in *engine.Input, name string, b items.TimeBase) (engine.
 	if err != nil {
 		return nil, err
 	}
-	return onChange(func(x *engine.Context, h *change) (engine.Reply, []string) {
+	return items.OnDatabase(func(x *engine.Context, c *keyspace.Container) engine.Reply {
+		kind, told := keyspace.HashKind, [...]string{set: eventHExpire, deleted: eventHDel}
+		if _, is, _ := x.Tx.Elements(c, x.Input.Args[1]); is == keyspace.SetKind {
+			kind, told = is, [...]string{set: "sexpire", deleted: "srem"}
+		}
+		h, err := items.BeginChange(x, c, x.Input.Args[1], kind)
+		if err != nil {
+			return engine.Fail(err)
+		}
 		end, err := m.end(x)
 		if err != nil {
-			return engine.Fail(err), nil
+			return engine.Fail(err)
 		}
 		e, found := h.Get(x.Input.Args[2])
-		if !found {
-			return engine.Flag(false), nil
+		if found {
+			h.Close(told[setEnd(x, &h, e, end)])
 		}
-		return engine.Flag(true), event([]engine.Reply{engine.Count(h.setEnd(e, end))})
+		return engine.Flag(found)
 	}), nil
 }

@@ -1,8 +1,6 @@
 package hashes
 
 import (
-	"strconv"
-
 	"mayfly/commands/engine"
 	"mayfly/commands/items"
 	"mayfly/keyspace"
@@ -24,19 +22,19 @@ var Commands = []engine.Command{
 	row("hdel", "key field [field ...]", "2.0.0", "Delete one or more hash fields", frees|fast, "RW delete", "", engine.NoParse(runHDel)),
 	row("hexists", "key field", "2.0.0", "Determine if a hash field exists", read|fast, "RO", "", engine.NoParse(onField(func(_ keyspace.Element, ok bool) engine.Reply { return engine.Flag(ok) }))),
 	row("hget", "key field", "2.0.0", "Get the value of a hash field", read|fast, "", "", engine.NoParse(onField(valueOrNull))),
-	row("hgetall", "key", "2.0.0", "Get all the fields and values in a hash", read, "", anyhow, engine.NoParse(listing(true, true))),
+	walking(row("hgetall", "key", "2.0.0", "Get all the fields and values in a hash", read, "", anyhow, engine.NoParse(listing(true, true)))),
 	row("hincrby", "key field increment", "2.0.0", "Increment the integer value of a hash field by the given number", grow|fast, "", "", parseHIncrBy),
 	row("hincrbyfloat", "key field increment", "2.6.0", "Increment the float value of a hash field by the given amount", grow|fast, "", "", parseHIncrByFloat),
-	row("hkeys", "key", "2.0.0", "Get all the fields in a hash", read, "", anyhow, engine.NoParse(listing(true, false))),
+	walking(row("hkeys", "key", "2.0.0", "Get all the fields in a hash", read, "", anyhow, engine.NoParse(listing(true, false)))),
 	row("hlen", "key", "2.0.0", "Get the number of fields in a hash", read|fast, "RO", "", engine.NoParse(runHLen)),
 	row("hmget", "key field [field ...]", "2.0.0", "Get the values of all the given hash fields", read|fast, "", "", engine.NoParse(runHMGet)),
 	row("hmset", "key field value [field value ...]", "2.0.0", "Set multiple hash fields to multiple values", grow|fast, "RW update", "", parseHSet),
-	row("hrandfield", "key [count [WITHVALUES]]", "6.2.0", "Get one or multiple random fields from a hash", read, "", random, parseHRandField),
-	row("hscan", "key cursor [MATCH pattern] [COUNT count] [NOVALUES]", "2.8.0", "Incrementally iterate hash fields and associated values", read, "", random, parseHScan),
+	walking(row("hrandfield", "key [count [WITHVALUES]]", "6.2.0", "Get one or multiple random fields from a hash", read, "", random, parseHRandField)),
+	walking(row("hscan", "key cursor [MATCH pattern] [COUNT count] [NOVALUES]", "2.8.0", "Incrementally iterate hash fields and associated values", read, "", random, parseHScan)),
 	row("hset", "key field value [field value ...]", "2.0.0", "Set the string value of a hash field", grow|fast, "RW update", "", parseHSet),
 	row("hsetnx", "key field value", "2.0.0", "Set the value of a hash field, only if the field does not exist", grow|fast, "RW insert", "", engine.NoParse(runHSetNX)),
 	row("hstrlen", "key field", "3.2.0", "Get the length of the value of a hash field", read|fast, "RO", "", engine.NoParse(onField(func(e keyspace.Element, _ bool) engine.Reply { return engine.Count(len(e.Value)) }))),
-	row("hvals", "key", "2.0.0", "Get all the values in a hash", read, "", anyhow, engine.NoParse(listing(false, true))),
+	walking(row("hvals", "key", "2.0.0", "Get all the values in a hash", read, "", anyhow, engine.NoParse(listing(false, true)))),
 }
 
 // differs says how commands differ from those of Redis.
@@ -47,27 +45,24 @@ var differs = map[string]string{
 	"hpttl":        sleeping,
 	"hexpiretime":  sleeping,
 	"hpexpiretime": sleeping,
-	"expiremember": "Of hashes only, and without units below ms",
+	"expiremember": "Of hashes and sets, and without units below ms",
 }
 
 const sleeping = "Returns -1 while the container is off or on hold, where ends sleep"
 
 func row(name, syntax, since, summary string, flags engine.Flags, access, tips string, parse func(*engine.Input) (engine.Run, error)) engine.Command {
-	return engine.Command{Name: name, Syntax: syntax, Since: since, Summary: summary, Flags: flags, Differs: differs[name], Keys: engine.OneKey, Access: access, Tips: tips, Walks: engine.Always, Parse: parse}
+	return engine.Command{Name: name, Syntax: syntax, Since: since, Summary: summary, Flags: flags, Differs: differs[name], Keys: engine.OneKey, Access: access, Tips: tips, Parse: parse}
 }
 
-// get returns the hash of a key of the session's database, and counts the read. The error says that the key
-// is none, or that the database was dropped.
-func get(x *engine.Context, key string) (c *keyspace.Container, h keyspace.Hash, found bool, err error) {
-	if c, err = x.Database(); err != nil {
-		return nil, h, false, err
-	}
-	h, kind, found := x.Tx.Hash(c, key)
-	x.CountRead(c, key, found)
-	if found && kind != keyspace.HashKind {
-		err = engine.ErrWrongType
-	}
-	return c, h, found, err
+// walking says that a command walks all elements.
+func walking(c engine.Command) engine.Command {
+	c.Walks = engine.Always
+	return c
+}
+
+// get returns the hash of a key of the session's database: see [items.GetElements].
+func get(x *engine.Context, key string) (c *keyspace.Container, h keyspace.Elements, found bool, err error) {
+	return items.GetElements(x, key, keyspace.HashKind)
 }
 
 // onField returns the Run of a command that reads one field.
@@ -116,10 +111,10 @@ func listing(fields, values bool) engine.Run {
 		if err != nil {
 			return engine.Fail(err)
 		}
-		bodies := h.Bodies()
-		return x.Compute(int(h.Size()), func() engine.Reply {
+		size, all := int(h.Size()), h.All()
+		return x.Compute(size, func() engine.Reply {
 			list := engine.List{Memory: x.Session.Memory}
-			for e := range h.Each(bodies) {
+			for e := range all {
 				if fields {
 					list.Add(engine.Bulk(e.Field))
 				}
@@ -149,16 +144,12 @@ func parseHScan(in *engine.Input) (engine.Run, error) {
 		if err != nil {
 			return engine.Fail(err)
 		}
-		list := engine.List{Memory: x.Session.Memory}
-		next := h.Scan(cursor, o.Count, func(e keyspace.Element) {
-			if o.Selects(e.Field) {
-				list.Add(engine.Bulk(e.Field))
-				if o.values {
-					list.Add(engine.Bulk(e.Value))
-				}
+		return items.ScanElements(x, &h, cursor, &o.ScanOptions, func(list *engine.List, e keyspace.Element) {
+			list.Add(engine.Bulk(e.Field))
+			if o.values {
+				list.Add(engine.Bulk(e.Value))
 			}
 		})
-		return list.After(engine.Bulk(strconv.FormatUint(next, 10)))
 	}, nil
 }
 
@@ -221,7 +212,7 @@ func parseHRandField(in *engine.Input) (engine.Run, error) {
 		}
 		list := engine.List{Memory: x.Session.Memory}
 		if found {
-			choose(x, &h, count, func(e keyspace.Element) bool {
+			items.ChooseElements(x, &h, count, func(e keyspace.Element) bool {
 				switch {
 				case values && x.Proto() == 3:
 					list.Add(engine.Array(engine.Bulk(e.Field), engine.Bulk(e.Value)))
@@ -236,47 +227,4 @@ func parseHRandField(in *engine.Input) (engine.Run, error) {
 		}
 		return list.Array()
 	}, nil
-}
-
-// choose calls add with count random elements: different ones, or -count of which some may be the same. It
-// ends when add returns false.
-func choose(x *engine.Context, h *keyspace.Hash, count int64, add func(keyspace.Element) (more bool)) {
-	if count < 0 {
-		watch := x.WatchClient()
-		for ; count < 0; count++ {
-			if e := h.Random(); watch.Abandoned(len(e.Field)) || !add(e) {
-				return
-			}
-		}
-		return
-	}
-	size := int64(h.Len())
-	if count >= size {
-		for e := range h.All() {
-			if !add(e) {
-				return
-			}
-		}
-		return
-	}
-	if 3*count < size {
-		for seen := map[string]bool{}; int64(len(seen)) < count; {
-			if e := h.Random(); !seen[e.Field] {
-				seen[e.Field] = true
-				if !add(e) {
-					return
-				}
-			}
-		}
-		return
-	}
-	for e := range h.All() { // each with the chance that count of those left have
-		if items.Chance(count, size) {
-			count--
-			if !add(e) {
-				return
-			}
-		}
-		size--
-	}
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"mayfly/commands/engine"
-	"mayfly/commands/events"
+	"mayfly/commands/items"
 	"mayfly/keyspace"
 	"mayfly/redisfmt"
 )
@@ -22,85 +22,14 @@ const (
 	eventHIncrFloat = "hincrbyfloat"
 )
 
-// change is a change of the hash of a key under way.
-type change struct {
-	keyspace.HashEdit
-	x   *engine.Context
-	c   *keyspace.Container
-	key string
+// onChange returns the Run of a command that changes a hash: see [items.OnChange].
+func onChange(do func(x *engine.Context, h *items.Change) (engine.Reply, []string)) engine.Run {
+	return items.OnChange(keyspace.HashKind, do)
 }
 
-// onChange returns the Run of a command that changes a hash: do makes the changes and returns the reply and
-// the events.
-func onChange(do func(x *engine.Context, h *change) (engine.Reply, []string)) engine.Run {
-	return func(x *engine.Context) engine.Reply {
-		c, err := x.Database()
-		if err != nil {
-			return engine.Fail(err)
-		}
-		h := change{x: x, c: c, key: x.Input.Args[1]}
-		var kind keyspace.Kind
-		if h.HashEdit, kind = x.Tx.EditHash(c, h.key); kind != 0 && kind != keyspace.HashKind {
-			return engine.Fail(engine.ErrWrongType)
-		}
-		reply, told := do(x, &h)
-		h.close(told)
-		return reply
-	}
-}
-
-// onCreate is onChange of a command that creates what is missing. Before the first hash of the folder it
-// prepares the folder, without locks.
-func onCreate(do func(x *engine.Context, h *change) (engine.Reply, []string)) engine.Run {
-	run := onChange(do)
-	return func(x *engine.Context) engine.Reply {
-		ks := x.Engine.Keyspace()
-		if ks.CollectionsAllowed() {
-			return run(x)
-		}
-		if c, err := x.Database(); err != nil {
-			return engine.Fail(err)
-		} else if _, taken := x.Tx.Get(c, x.Input.Args[1]); taken {
-			return run(x) // it is no hash
-		}
-		if !x.Queued {
-			x.Outside = func() (reply engine.Reply, again bool) {
-				if err := ks.AllowCollections(); err != nil {
-					return engine.Fail(err), false
-				}
-				return reply, true
-			}
-			return engine.Reply{}
-		}
-		if err := ks.AllowCollections(); err != nil {
-			return engine.Fail(err)
-		}
-		return run(x)
-	}
-}
-
-// close ends the change and publishes its events.
-func (h *change) close(told []string) {
-	isNew := !h.Exists()
-	gone := h.Close()
-	if len(told) == 0 {
-		return
-	}
-	if isNew {
-		h.x.Notify(events.New, h.c, h.key)
-	}
-	for _, e := range told {
-		h.x.Notify(events.Hash(e), h.c, h.key)
-	}
-	if gone {
-		h.x.Notify(events.Del, h.c, h.key)
-	}
-}
-
-// put sets a field.
-func (h *change) put(field, value string, end int64) (isNew bool) {
-	h.x.Work += int64(len(field) + len(value))
-	return h.Set(keyspace.Element{Field: field, Value: value, End: end})
+// onCreate is onChange of a command that creates what is missing.
+func onCreate(do func(x *engine.Context, h *items.Change) (engine.Reply, []string)) engine.Run {
+	return items.OnCreate(keyspace.HashKind, do)
 }
 
 // parseHSet parses HSET and HMSET.
@@ -109,10 +38,10 @@ func parseHSet(in *engine.Input) (engine.Run, error) {
 	if len(in.Args)%2 != 0 {
 		return nil, engine.Errorf(engine.ErrWrongArity, name)
 	}
-	return onCreate(func(x *engine.Context, h *change) (engine.Reply, []string) {
+	return onCreate(func(x *engine.Context, h *items.Change) (engine.Reply, []string) {
 		added := 0
 		for i := 2; i < len(x.Input.Args); i += 2 {
-			if h.put(x.Input.Args[i], x.Input.Args[i+1], 0) {
+			if h.Put(x.Input.Args[i], x.Input.Args[i+1], 0) {
 				added++
 			}
 		}
@@ -123,15 +52,15 @@ func parseHSet(in *engine.Input) (engine.Run, error) {
 	}), nil
 }
 
-var runHSetNX = onCreate(func(x *engine.Context, h *change) (engine.Reply, []string) {
+var runHSetNX = onCreate(func(x *engine.Context, h *items.Change) (engine.Reply, []string) {
 	if _, found := h.Get(x.Input.Args[2]); found {
 		return engine.Flag(false), nil
 	}
-	h.put(x.Input.Args[2], x.Input.Args[3], 0)
+	h.Put(x.Input.Args[2], x.Input.Args[3], 0)
 	return engine.Flag(true), []string{eventHSet}
 })
 
-var runHDel = onChange(func(x *engine.Context, h *change) (engine.Reply, []string) {
+var runHDel = onChange(func(x *engine.Context, h *items.Change) (engine.Reply, []string) {
 	deleted := 0
 	for _, field := range x.Input.Args[2:] {
 		if h.Delete(field) {
@@ -149,7 +78,7 @@ func parseHIncrBy(in *engine.Input) (engine.Run, error) {
 	if !ok {
 		return nil, engine.ErrNotInteger
 	}
-	return onCreate(func(x *engine.Context, h *change) (engine.Reply, []string) {
+	return onCreate(func(x *engine.Context, h *items.Change) (engine.Reply, []string) {
 		var n int64
 		e, found := h.Get(x.Input.Args[2])
 		if found {
@@ -161,7 +90,7 @@ func parseHIncrBy(in *engine.Input) (engine.Run, error) {
 		if !ok {
 			return engine.Fail(engine.ErrOverflow), nil
 		}
-		h.put(x.Input.Args[2], strconv.FormatInt(sum, 10), e.End)
+		h.Put(x.Input.Args[2], strconv.FormatInt(sum, 10), e.End)
 		return engine.Integer(sum), []string{eventHIncr}
 	}), nil
 }
@@ -174,7 +103,7 @@ func parseHIncrByFloat(in *engine.Input) (engine.Run, error) {
 	case by.IsInf():
 		return nil, errNaN
 	}
-	return onCreate(func(x *engine.Context, h *change) (engine.Reply, []string) {
+	return onCreate(func(x *engine.Context, h *items.Change) (engine.Reply, []string) {
 		text := "0"
 		e, found := h.Get(x.Input.Args[2])
 		if found {
@@ -189,7 +118,7 @@ func parseHIncrByFloat(in *engine.Input) (engine.Run, error) {
 			return engine.Fail(engine.ErrNotFinite), nil
 		}
 		text = redisfmt.FormatFloat(sum)
-		h.put(x.Input.Args[2], text, e.End)
+		h.Put(x.Input.Args[2], text, e.End)
 		return engine.Bulk(text), []string{eventHIncrFloat}
 	}), nil
 }

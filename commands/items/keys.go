@@ -49,6 +49,8 @@ func TypeName(k keyspace.Kind) string {
 		return "ReJSON-RL"
 	case keyspace.HashKind:
 		return "hash"
+	case keyspace.SetKind:
+		return "set"
 	}
 	return "string"
 }

@@ -15,8 +15,11 @@ var ObjectCommand = engine.Command{
 		objectRow("encoding", "Inspect the internal encoding of a Redis object", "2.2.3",
 			"`json` of documents. There is one encoding only: the reply is what Redis would have. After a start it is as if every value were set anew",
 			func(x *engine.Context, c *keyspace.Container, key string, it keyspace.Item) engine.Reply {
-				if it.Kind == keyspace.HashKind {
+				switch it.Kind {
+				case keyspace.HashKind:
 					return engine.Bulk(hashEncoding(x, c, key))
+				case keyspace.SetKind:
+					return engine.Bulk(setEncoding(x, c, key))
 				}
 				return engine.Bulk(encoding(it, x.Tx.Encoding(c, key)))
 			}),
@@ -52,7 +55,7 @@ func objectRow(name, summary, since, differs string, tell func(x *engine.Context
 
 // hashEncoding is what Redis would have of a hash.
 func hashEncoding(x *engine.Context, c *keyspace.Container, key string) string {
-	h, _, _ := x.Tx.Hash(c, key)
+	h, _, _ := x.Tx.Elements(c, key)
 	entries, value := x.Engine.HashEncoding()
 	if h.Len() > entries {
 		return "hashtable"
@@ -63,6 +66,21 @@ func hashEncoding(x *engine.Context, c *keyspace.Container, key string) string {
 		}
 	}
 	return "listpack"
+}
+
+// setEncoding is what Redis would have of a set with the default of set-max-intset-entries.
+func setEncoding(x *engine.Context, c *keyspace.Container, key string) string {
+	const most = 512
+	h, _, _ := x.Tx.Elements(c, key)
+	if h.Len() > most {
+		return "hashtable"
+	}
+	for e := range h.All() {
+		if _, ok := redisfmt.ParseInt(e.Field); !ok {
+			return "hashtable"
+		}
+	}
+	return "intset"
 }
 
 // encoding is the reply of OBJECT ENCODING: json for documents, else what Redis would have.

@@ -203,7 +203,7 @@ const (
 // argumentKinds are the types of values that are not strings, with their names in the manual of Redis.
 var argumentKinds = map[string][]string{
 	"integer": strings.Fields("bits numkeys client-id cluster_bus_port config-epoch count cursor db decrement destination-db end integer end-slot entries_added entries_read " +
-		"increment index index1 index2 len milliseconds min-idle-time ms numreplicas offset port protover seconds slot start start-slot timeout"),
+		"increment index index1 index2 len limit milliseconds min-idle-time ms numreplicas offset port protover seconds slot start start-slot timeout"),
 	"unix-time": {"unix-time-milliseconds", "unix-time-seconds"},
 	"pattern":   {"pattern"},
 }

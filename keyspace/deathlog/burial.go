@@ -41,9 +41,9 @@ func entryOf(item string, it record.Item, bodies bool) deaths.Entry {
 	return d
 }
 
-// ElementDeath is Death for an element of a key. page is the item that has it.
+// ElementDeath is Death for an element of a key. page is the item that has it, with the kind of the key.
 func ElementDeath(key string, page record.Item, el elements.Element, history *record.History, now int64, bodies bool) deaths.Entry {
-	page.Kind, page.ExpireAt = record.Hash, el.End
+	page.ExpireAt = el.End
 	d := Death(key, page, history, now, bodies)
 	d.Cause, d.Field, d.HasBody = deaths.ByElement, el.Field, bodies
 	if bodies {

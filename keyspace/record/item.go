@@ -18,6 +18,7 @@ const (
 	Plain         Kind = 'p' // bytes, written by SET and its family
 	Entry         Kind = 'e' // of a log of deaths, see package deaths
 	Hash          Kind = 'f' // fields with values, or what says where they are: see package elements
+	Set           Kind = 'm' // members, likewise: fields with empty values
 	Page          Kind = 'g' // elements of a collection, likewise
 	ContainerKind Kind = 'c'
 	ClockKind     Kind = 't'
@@ -36,7 +37,7 @@ type Item struct {
 }
 
 // IsCollection reports whether an item of the kind has elements.
-func (k Kind) IsCollection() bool { return k == Hash }
+func (k Kind) IsCollection() bool { return k == Hash || k == Set }
 
 // IsKey reports whether the kind is that of a plain key, or of one that holds a collection: not that of a
 // document.

@@ -297,7 +297,7 @@ func (s *folderReader) fits(number int, key, rec string, del bool) error {
 		return deaths.Check(k.ID, it)
 	case k.Page && !del && it.Kind == record.Page:
 		return elements.Check(it.Body, true)
-	case !del && !k.Page && it.Kind == record.Hash:
+	case !del && !k.Page && it.Kind.IsCollection():
 		return elements.Check(it.Body, false)
 	case !del && (k.Page || it.Kind != record.Document && it.Kind != record.Plain):
 		return fmt.Errorf("the item is of an unknown kind %q", it.Kind)

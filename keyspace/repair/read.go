@@ -109,7 +109,7 @@ func (g *merged) visitLiving(names *names, now int64, visit func(container, id s
 		if err != nil {
 			return err
 		}
-		if k.Page || it.Kind == record.Hash && !g.gather(k, &it, &c.Policy, now) || c.Policy.Dead(it.TS, it.ExpireAt, now) {
+		if k.Page || it.Kind.IsCollection() && !g.gather(k, &it, &c.Policy, now) || c.Policy.Dead(it.TS, it.ExpireAt, now) {
 			continue
 		}
 		if err := visit(c.Name, k.ID, it); err != nil {

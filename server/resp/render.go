@@ -67,6 +67,9 @@ func appendAggregate(dst []byte, proto int, r *engine.Reply) []byte {
 	if r.Kind == engine.KindSeveral || r.Kind == engine.KindProtocol {
 		return dst
 	}
+	if r.Int > 0 && r.Kind != engine.KindPush { // it is of a List
+		n = int(r.Int)
+	}
 	if proto >= 3 {
 		switch r.Kind {
 		case engine.KindMap:
@@ -76,9 +79,6 @@ func appendAggregate(dst []byte, proto int, r *engine.Reply) []byte {
 		case engine.KindPush:
 			return appendHeader(dst, '>', n)
 		}
-	}
-	if r.Kind == engine.KindArray && r.Int > 0 {
-		n = int(r.Int)
 	}
 	return redcon.AppendArray(dst, n)
 }

@@ -66,6 +66,7 @@ var incomparable = []string{
 	// Of Redis 7.4, 8.0 and KeyDB, or random.
 	"expiremember", "expirememberat", "hexpire", "hexpireat", "hexpiretime", "hgetdel", "hgetex", "hpersist", "hpexpire", "hpexpireat", "hpexpiretime", "hpttl", "hsetex", "httl",
 	"hrandfield", "hscan",
+	"sdiff", "sinter", "smembers", "spop", "srandmember", "sscan", "sunion", // the order of members is another; see templates
 }
 
 // templates are calls that the table's notation does not lead to.
@@ -93,6 +94,9 @@ var templates = []string{
 	"SCAN 0 COUNT 1000 MATCH pattern", "SCAN 0 COUNT 1000", "SCAN 0 MATCH mort* COUNT 1000 TYPE string", "SCAN 0 COUNT 1000 TYPE junk", "SCAN junk", "SCAN 0 COUNT 0",
 	"SCAN 0 COUNT junk", "SCAN 0 MATCH", "HSCAN key 0", "HSCAN key 0 MATCH pattern COUNT 10", "HSCAN key junk", "HSCAN key 0 COUNT 0", "HSCAN absent 0 COUNT junk",
 	"HRANDFIELD absent", "HRANDFIELD absent 3 WITHVALUES", "HRANDFIELD key junk", "HRANDFIELD key 0", "HRANDFIELD key 3 junk",
+	"SADD key member", "SADD key a b", "SREM key a b", "SINTERSTORE key key key", "SDIFF absent key", "SINTER key absent", "SINTER key junk", "SUNION absent absent",
+	"SMEMBERS absent", "SPOP absent", "SPOP absent 2", "SPOP key junk", "SPOP key -1", "SPOP key 1 2", "SRANDMEMBER absent", "SRANDMEMBER absent 2", "SRANDMEMBER key junk",
+	"SRANDMEMBER key 0", "SRANDMEMBER key 1 2", "SSCAN absent 0 COUNT junk", "SSCAN key junk", "SSCAN key 0 COUNT 0", "SINTERCARD 2 key key LIMIT 1", "SINTERCARD 1 key junk",
 	"HSET key field value", "HSET key a 1", "HSET key a 1 b 2", "HINCRBY key a 1", "HDEL key a b", "KEYS mort*", "KEYS [", "KEYS i*",
 }
 

@@ -7,21 +7,24 @@ import (
 	"mayfly/keyspace/tables"
 )
 
-// Element is a field of a hash with its value, and its end in ms, 0 for none.
+// Element is a field of a hash with its value, or a member of a set with an empty one, and its end in ms, 0 for
+// none.
 type Element = elements.Element
 
-// Hash is the living fields of a hash as a transaction sees them. Strings are safe to keep. The zero value has
+// Elements is what lives of a hash or a set as a transaction sees it. Strings are safe to keep. The zero value has
 // none.
-type Hash struct {
+type Elements struct {
 	body  string // of one item, with all fields
 	limit int64  // of the dead: see [elements.Element.Dead]
 
 	cs *tables.Collections // with the pages; nil: there are none
 	c  *tables.Collection
+
+	still *snapshot // instead of cs and c
 }
 
-// Hash returns the hash under an id, and of what kind the item there is.
-func (tx *Tx) Hash(c *Container, id string) (h Hash, kind Kind, found bool) {
+// Elements returns the elements of the hash or the set under an id, and of what kind the item there is.
+func (tx *Tx) Elements(c *Container, id string) (h Elements, kind Kind, found bool) {
 	p := tx.partition(id)
 	handle, e := tx.lookup(p, c, id)
 	if e == nil {
@@ -32,15 +35,15 @@ func (tx *Tx) Hash(c *Container, id string) (h Hash, kind Kind, found bool) {
 		tx.touch(k, t, handle, e)
 	}
 	it := t.Item(e)
-	if it.Kind == HashKind {
-		h = tx.hashOf(t, it.Body)
+	if it.Kind.IsCollection() {
+		h = tx.elementsOf(t, it.Body)
 	}
 	return h, it.Kind, true
 }
 
-// hashOf returns the hash with a body.
-func (tx *Tx) hashOf(t *table, body string) Hash {
-	h := Hash{body: body, limit: t.C.Policy().DeadLimits(tx.now).ByOwnTTL}
+// elementsOf returns the elements of a body.
+func (tx *Tx) elementsOf(t *table, body string) Elements {
+	h := Elements{body: body, limit: t.C.Policy().DeadLimits(tx.now).ByOwnTTL}
 	if t.Pages != nil {
 		h.cs = t.Pages.Collections
 		h.c = h.cs.Of(body)
@@ -52,10 +55,13 @@ func (tx *Tx) hashOf(t *table, body string) Hash {
 }
 
 // Get returns the element of a field.
-func (h *Hash) Get(field string) (e Element, ok bool) {
+func (h *Elements) Get(field string) (e Element, ok bool) {
 	body := h.body
-	if h.c != nil {
+	switch {
+	case h.c != nil:
 		body = h.cs.Body(h.c, h.c.Bucket(field))
+	case h.still != nil:
+		body = h.still.pages[h.still.head.Bucket(field)]
 	}
 	if e, _, _, ok = elements.Find(body, field); !ok || e.Dead(h.limit) {
 		return Element{}, false
@@ -63,43 +69,49 @@ func (h *Hash) Get(field string) (e Element, ok bool) {
 	return e, true
 }
 
-// Len returns the number of fields.
-func (h *Hash) Len() int {
+// Len returns the number of elements. Not of a snapshot.
+func (h *Elements) Len() int {
 	if h.c == nil {
 		return elements.SumOf(h.body).Count
 	}
 	return h.c.Count - h.cs.Dead(h.c, h.limit)
 }
 
-// Size estimates the bytes of the fields and values.
-func (h *Hash) Size() int64 {
+// Size estimates the bytes of the elements. Not of a snapshot.
+func (h *Elements) Size() int64 {
 	if h.c == nil {
 		return int64(len(h.body))
 	}
 	return h.c.Memory
 }
 
-// Bodies returns the texts that have the elements, the dead too: see [HashOf].
-func (h *Hash) Bodies() (list []string) {
-	if h.c == nil {
-		return []string{h.body}
-	}
-	list = make([]string, 0, h.c.Buckets)
-	for place, more := uint64(0), true; more; more = place != 0 {
-		var bucket uint32
-		bucket, place = h.c.From(place)
-		if body := h.cs.Body(h.c, bucket); body != "" {
-			list = append(list, body)
-		}
-	}
-	return list
+// snapshot is all pages of a collection, by bucket.
+type snapshot struct {
+	head  elements.Head
+	pages []string
 }
 
-// Each yields the elements that live of those in bodies, in the order of Scan. It needs no lock.
-func (h *Hash) Each(bodies []string) func(yield func(Element) bool) {
+// Snapshot returns the same elements for use without locks. It takes time by the number of pages.
+func (h *Elements) Snapshot() Elements {
+	if h.c == nil {
+		return *h
+	}
+	s := &snapshot{h.c.Head, make([]string, h.c.Buckets)}
+	for b := range s.pages {
+		s.pages[b] = h.cs.Body(h.c, uint32(b))
+	}
+	return Elements{limit: h.limit, still: s}
+}
+
+// All yields the elements.
+func (h *Elements) All() func(yield func(Element) bool) {
+	pages := []string{h.body}
+	if s := h.Snapshot(); s.still != nil {
+		pages = s.still.pages
+	}
 	return func(yield func(Element) bool) {
-		for _, body := range bodies {
-			for e := range elements.Each(body) {
+		for _, page := range pages {
+			for e := range elements.Each(page) {
 				if !e.Dead(h.limit) && !yield(e) {
 					return
 				}
@@ -108,12 +120,9 @@ func (h *Hash) Each(bodies []string) func(yield func(Element) bool) {
 	}
 }
 
-// All yields the elements.
-func (h *Hash) All() func(yield func(Element) bool) { return h.Each(h.Bodies()) }
-
 // Scan visits about count elements from a cursor on, and returns the next; 0: there are no more. One that is
 // there throughout is visited once. All elements of one item are visited at once.
-func (h *Hash) Scan(cursor uint64, count int, visit func(Element)) (next uint64) {
+func (h *Elements) Scan(cursor uint64, count int, visit func(Element)) (next uint64) {
 	if h.c == nil {
 		for e := range h.All() {
 			visit(e)
@@ -137,7 +146,7 @@ func (h *Hash) Scan(cursor uint64, count int, visit func(Element)) (next uint64)
 }
 
 // Random returns a random element. There must be one.
-func (h *Hash) Random() (e Element) {
+func (h *Elements) Random() (e Element) {
 	if h.c != nil {
 		most := 16
 		for range 256 {
@@ -169,7 +178,7 @@ func (h *Hash) Random() (e Element) {
 	return e
 }
 
-// CheckElements returns why a text is not the fields of a hash, as an export has them, or nil.
+// CheckElements returns why a text is not the elements of a collection, as an export has them, or nil.
 func CheckElements(text string) error { return elements.Check(text, true) }
 
 // CollectionsAllowed reports whether AllowCollections has nothing to do. It is cheap.

@@ -10,19 +10,20 @@ import (
 	"mayfly/keyspace/tables"
 )
 
-// HashEdit changes the fields of a hash for one command. Close ends it. What it changes restarts the clock of
+// ElementsEdit changes the elements of a hash or a set for one command. Close ends it. What it changes restarts the clock of
 // the key, and keeps its end.
-type HashEdit struct {
-	Hash // as it is
-	tx   *Tx
-	k    *Container
-	id   string
-	p    *partition
-	t    *table // nil: not made yet
-	h    memtable.Handle
-	e    *memtable.Entry // nil: there is no such key
-	end  int64           // expireAt of the key
-	ts   int64           // of what is written
+type ElementsEdit struct {
+	Elements      // as they are
+	kind     Kind // of what is written
+	tx       *Tx
+	k        *Container
+	id       string
+	p        *partition
+	t        *table // nil: not made yet
+	h        memtable.Handle
+	e        *memtable.Entry // nil: there is no such key
+	End      int64           // expireAt of the key
+	ts       int64           // of what is written
 
 	begun, vetoed bool
 	small         []byte // the body, once it was changed and as long as there are no pages
@@ -31,11 +32,11 @@ type HashEdit struct {
 	version       uint64 // of the page that was written last
 }
 
-// EditHash begins to change the hash under an id, which may be missing. If kind is neither 0 nor that of a
-// hash, nothing may be changed.
-func (tx *Tx) EditHash(c *Container, id string) (x HashEdit, kind Kind) {
+// EditElements begins to change the collection of a kind under an id. There may be none: was is the kind of what is
+// there, 0 for nothing. If it is another one, only Replace may be called.
+func (tx *Tx) EditElements(c *Container, id string, kind Kind) (x ElementsEdit, was Kind) {
 	p := tx.partition(id)
-	x = HashEdit{tx: tx, k: c, id: id, p: p, ts: tx.now}
+	x = ElementsEdit{tx: tx, kind: kind, k: c, id: id, p: p, ts: tx.now}
 	x.h, x.e = tx.lookup(p, c, id)
 	x.t = c.tables[p.Number]
 	x.limit = c.Policy().DeadLimits(tx.now).ByOwnTTL
@@ -46,9 +47,9 @@ func (tx *Tx) EditHash(c *Container, id string) (x HashEdit, kind Kind) {
 		tx.touch(k, x.t, x.h, x.e)
 	}
 	it := x.t.Item(x.e)
-	if it.Kind == HashKind {
-		x.Hash = tx.hashOf(x.t, it.Body)
-		x.end = it.ExpireAt
+	if it.Kind == kind {
+		x.Elements = tx.elementsOf(x.t, it.Body)
+		x.End = it.ExpireAt
 	}
 	if x.c != nil {
 		x.head = x.c.Head
@@ -57,10 +58,10 @@ func (tx *Tx) EditHash(c *Container, id string) (x HashEdit, kind Kind) {
 }
 
 // Exists reports whether there was such a key, and no field of it was changed.
-func (x *HashEdit) Exists() bool { return x.e != nil }
+func (x *ElementsEdit) Exists() bool { return x.e != nil }
 
 // begin prepares the first change. It returns false if a hold forbids it.
-func (x *HashEdit) begin() bool {
+func (x *ElementsEdit) begin() bool {
 	if x.begun {
 		return !x.vetoed
 	}
@@ -78,8 +79,8 @@ func (x *HashEdit) begin() bool {
 	return true
 }
 
-// Get is that of [Hash], with what was changed.
-func (x *HashEdit) Get(field string) (e Element, ok bool) {
+// Get is that of [Elements], with what was changed.
+func (x *ElementsEdit) Get(field string) (e Element, ok bool) {
 	if x.c == nil {
 		e, _, _, ok = elements.Find(x.now(), field)
 		if x.begun {
@@ -94,7 +95,7 @@ func (x *HashEdit) Get(field string) (e Element, ok bool) {
 }
 
 // now returns the body without pages as it is.
-func (x *HashEdit) now() string {
+func (x *ElementsEdit) now() string {
 	if x.begun {
 		return record.View(x.small)
 	}
@@ -102,7 +103,7 @@ func (x *HashEdit) now() string {
 }
 
 // Set gives a field a value and an end, and reports whether it is new.
-func (x *HashEdit) Set(e Element) (isNew bool) {
+func (x *ElementsEdit) Set(e Element) (isNew bool) {
 	if !x.begin() {
 		return false
 	}
@@ -139,7 +140,7 @@ func (x *HashEdit) Set(e Element) (isNew bool) {
 }
 
 // Delete removes a field, and reports whether there was one.
-func (x *HashEdit) Delete(field string) bool {
+func (x *ElementsEdit) Delete(field string) bool {
 	body := x.now()
 	if x.c != nil {
 		body = x.cs.Body(x.c, x.head.Bucket(field))
@@ -161,7 +162,7 @@ func (x *HashEdit) Delete(field string) bool {
 }
 
 // open gives the hash pages.
-func (x *HashEdit) open() {
+func (x *ElementsEdit) open() {
 	x.openTable()
 	x.head = elements.NewHead(x.p.NextVersion(), x.p.Shard.Seed[0]^x.p.Shard.Seed[1])
 	all := record.View(x.small)
@@ -181,7 +182,7 @@ func (x *HashEdit) open() {
 }
 
 // openTable makes the table of the container if there is none yet.
-func (x *HashEdit) openTable() {
+func (x *ElementsEdit) openTable() {
 	if x.t = x.k.tables[x.p.Number]; x.t == nil {
 		x.t = x.tx.ks.tables.Open(x.k, x.p)
 		x.tx.noteTable(x.t)
@@ -189,7 +190,7 @@ func (x *HashEdit) openTable() {
 }
 
 // put stores the elements of a bucket.
-func (x *HashEdit) put(bucket uint32, body []byte) {
+func (x *ElementsEdit) put(bucket uint32, body []byte) {
 	var buf [40]byte
 	id := record.View(x.head.PageID(buf[:0], bucket))
 	h, page := x.t.Pages.Lookup(id)
@@ -216,7 +217,7 @@ func (tx *Tx) putPage(pages *table, id, body string, ts int64) uint64 {
 }
 
 // split adds a bucket, which takes some of the elements of another.
-func (x *HashEdit) split() {
+func (x *ElementsEdit) split() {
 	from, to := x.head.Splits(), x.head.Buckets
 	x.head.Buckets++
 	x.headChanged = true
@@ -235,7 +236,7 @@ func (x *HashEdit) split() {
 }
 
 // merge removes the last bucket, whose elements go where they came from.
-func (x *HashEdit) merge() {
+func (x *ElementsEdit) merge() {
 	x.head.Buckets--
 	x.headChanged = true
 	last, into := x.head.Buckets, x.head.Splits()
@@ -246,7 +247,7 @@ func (x *HashEdit) merge() {
 }
 
 // Close stores what was changed. It reports whether the last field is gone, and the key with it.
-func (x *HashEdit) Close() (gone bool) {
+func (x *ElementsEdit) Close() (gone bool) {
 	if !x.begun || x.vetoed {
 		return false
 	}
@@ -260,10 +261,10 @@ func (x *HashEdit) Close() (gone bool) {
 	case x.c != nil && x.cs.Empty(x.c, x.limit):
 		return x.e != nil && tx.shedKey(x.t, x.e, x.limit, false)
 	case x.c == nil:
-		tx.put(x.k, x.id, Item{Kind: HashKind, Body: record.View(x.small), TS: x.ts, ExpireAt: x.end}, record.Chosen)
+		tx.put(x.k, x.id, Item{Kind: x.kind, Body: record.View(x.small), TS: x.ts, ExpireAt: x.End}, record.Chosen)
 	case x.headChanged || x.e == nil:
 		var buf [64]byte
-		tx.put(x.k, x.id, Item{Kind: HashKind, Body: record.View(x.head.Append(buf[:0])), TS: x.ts, ExpireAt: x.end}, record.Chosen)
+		tx.put(x.k, x.id, Item{Kind: x.kind, Body: record.View(x.head.Append(buf[:0])), TS: x.ts, ExpireAt: x.End}, record.Chosen)
 	default:
 		tx.changes.Refreshed(x.t, x.e)
 		x.t.Refresh(x.h, x.e, x.ts, x.version)
@@ -273,7 +274,7 @@ func (x *HashEdit) Close() (gone bool) {
 }
 
 // remove removes a key without fields.
-func (x *HashEdit) remove() (gone bool) {
+func (x *ElementsEdit) remove() (gone bool) {
 	if x.e == nil {
 		return false
 	}
@@ -285,23 +286,41 @@ func (x *HashEdit) remove() (gone bool) {
 	return true
 }
 
-// Move stores the hash under an id as that under another, of a container or of another one, with its ends. The
-// key gets an end. If source is not needed any more, its elements stay where they are if that can be.
+// Move stores the collection under an id as that under another, of a container or of another one, with its ends.
+// The key gets an end. If source is not needed any more, its elements stay where they are if that can be.
 func (tx *Tx) Move(from *Container, source string, to *Container, id string, expireAt int64, copied bool) {
-	h, _, _ := tx.Hash(from, source)
+	h, kind, _ := tx.Elements(from, source)
 	p := tx.partition(id)
 	if h.c == nil || !copied && from == to && tx.partition(source) == p {
-		tx.put(to, id, Item{Kind: HashKind, Body: h.body, TS: tx.now, ExpireAt: expireAt}, record.Chosen)
+		tx.put(to, id, Item{Kind: kind, Body: h.body, TS: tx.now, ExpireAt: expireAt}, record.Chosen)
 		return
 	}
-	all := h.Bodies()
-	tx.Remove(to, id)
-	x, _ := tx.EditHash(to, id)
-	x.end = expireAt
-	for e := range h.Each(all) {
-		x.Set(e)
-	}
+	x, _ := tx.EditElements(to, id, kind)
+	x.Replace(h.All())
+	x.End = expireAt
 	x.Close()
+}
+
+// Replace makes a collection of all elements, which differ, whatever is under the id. It keeps End.
+func (x *ElementsEdit) Replace(all func(yield func(Element) bool)) {
+	if !x.begin() {
+		return
+	}
+	if x.e != nil && x.tx.shedKey(x.t, x.e, x.limit, false) { // the log gets what has died, while its pages are there
+		x.h, x.e = 0, nil
+	}
+	x.c, x.cs = nil, nil
+	x.small = nil
+	ending := false
+	for e := range all {
+		if !e.Dead(x.limit) { // it may have slept elsewhere
+			x.small = elements.Append(x.small, e)
+			ending = ending || e.End != 0
+		}
+	}
+	if ending || len(x.small) > elements.SmallSize {
+		x.open()
+	}
 }
 
 // elementMemory returns the memory of an item's elements in pages, in bytes.

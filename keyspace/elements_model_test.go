@@ -18,6 +18,7 @@ import (
 type modelHash struct {
 	fields   map[string]Element // the dead too
 	ts, end  int64
+	kind     Kind
 	isString bool
 }
 
@@ -27,7 +28,7 @@ func (h *modelHash) clone() *modelHash {
 	return &c
 }
 
-// hashModel is hashes in two containers beside a model of them. The policies are those of the containers: how
+// hashModel is hashes and sets in two containers beside a model of them. The policies are those of the containers: how
 // these rule is tested elsewhere.
 type hashModel struct {
 	*opened
@@ -77,20 +78,40 @@ func (m *hashModel) element(now int64) Element {
 	return e
 }
 
-// edit changes a hash and the model. It returns false if the key is none.
+// edit changes a collection and the model.
 func (m *hashModel) edit(tx *Tx, at place) {
 	c := tx.Container(at.container)
-	x, kind := tx.EditHash(c, at.id)
 	h := m.keys[at]
+	want := []Kind{HashKind, SetKind}[m.random.IntN(2)]
+	replaces := m.random.IntN(6) == 0
+	if _, is, found := tx.Elements(c, at.id); found && is != Plain && !replaces {
+		want = is
+	}
+	x, kind := tx.EditElements(c, at.id, want)
 	lives := living(h, c.Policy(), tx.Now())
 	if (kind != 0) != (lives != nil) {
 		m.t.Fatalf("%v: kind %q, want %v", at, kind, lives)
 	}
-	if kind == Plain {
+	if lives == nil || kind != want {
+		h = &modelHash{fields: map[string]Element{}, kind: want}
+	}
+	if replaces {
+		h.fields = map[string]Element{}
+		for range m.random.IntN(60) {
+			if e := m.element(tx.Now()); m.random.IntN(4) > 0 || e.End == 0 {
+				h.fields[e.Field] = e
+			}
+		}
+		x.Replace(maps.Values(h.fields))
+		x.Close()
+		h.ts = tx.Now()
+		if m.keys[at] = h; len(h.fields) == 0 {
+			delete(m.keys, at)
+		}
 		return
 	}
-	if lives == nil {
-		h = &modelHash{fields: map[string]Element{}}
+	if kind == Plain {
+		return
 	}
 	changed := false
 	for range 1 + m.random.IntN([]int{2, 4, 50}[m.random.IntN(3)]) {
@@ -159,7 +180,7 @@ func (m *hashModel) write(tx *Tx) {
 		}
 		copied := m.random.IntN(2) == 0
 		tx.Move(c, at.id, tx.Container(to.container), to.id, h.end, copied)
-		moved := &modelHash{fields: lives, ts: now, end: h.end}
+		moved := &modelHash{fields: lives, ts: now, end: h.end, kind: h.kind}
 		if tx.ks.partitionOf(at.id) == tx.ks.partitionOf(to.id) && at.container == to.container && !copied {
 			moved.fields = maps.Clone(h.fields)
 		}
@@ -238,8 +259,9 @@ func (m *hashModel) rule(tx *Tx) {
 		for range 3 { // nothing changes what is there
 			at := m.place()
 			at.container = name
-			x, kind := tx.EditHash(c, at.id)
-			if kind == HashKind {
+			_, kind, _ := tx.Elements(c, at.id)
+			x, _ := tx.EditElements(c, at.id, kind)
+			if kind != 0 && kind != Plain {
 				x.Set(Element{Field: "new"})
 				x.Close()
 				if tx.Veto() == nil {
@@ -289,7 +311,7 @@ func (m *hashModel) sameAs(ks *Keyspace, keys map[place]*modelHash, times bool) 
 		count := 0
 		for _, id := range modelKeys {
 			want := living(keys[place{name, id}], c.Policy(), tx.Now())
-			h, kind, found := tx.Hash(c, id)
+			h, kind, found := tx.Elements(c, id)
 			if want != nil {
 				count++
 			}
@@ -298,7 +320,7 @@ func (m *hashModel) sameAs(ks *Keyspace, keys map[place]*modelHash, times bool) 
 				return fmt.Errorf("%s %s lives: %v, want %v", name, id, found, want != nil)
 			case !found:
 				continue
-			case (kind == Plain) != keys[place{name, id}].isString:
+			case (kind == Plain) != keys[place{name, id}].isString, kind != Plain && kind != keys[place{name, id}].kind:
 				return fmt.Errorf("%s %s is of kind %q", name, id, kind)
 			}
 			if it, _ := tx.Get(c, id); times && (it.TS != keys[place{name, id}].ts || it.ExpireAt != keys[place{name, id}].end) {
@@ -324,7 +346,7 @@ func (m *hashModel) sameAs(ks *Keyspace, keys map[place]*modelHash, times bool) 
 }
 
 // sameHash compares all readers of a hash.
-func sameHash(h *Hash, want map[string]Element) error {
+func sameHash(h *Elements, want map[string]Element) error {
 	got := map[string]Element{}
 	for e := range h.All() {
 		if _, twice := got[e.Field]; twice {
@@ -447,7 +469,7 @@ func TestHashScanOnce(t *testing.T) {
 		var tx Tx
 		o.BeginKey(&tx, "k")
 		c := tx.Container("0")
-		x, _ := tx.EditHash(c, "k")
+		x, _ := tx.EditElements(c, "k", HashKind)
 		for n := range 100 {
 			x.Set(Element{Field: fmt.Sprint("stays", n), Value: "value"})
 		}
@@ -455,9 +477,9 @@ func TestHashScanOnce(t *testing.T) {
 		met := map[string]int{}
 		grows := r.IntN(2) == 0
 		for cursor, more := uint64(0), true; more; more = cursor != 0 {
-			h, _, _ := tx.Hash(c, "k")
+			h, _, _ := tx.Elements(c, "k")
 			cursor = h.Scan(cursor, 1+r.IntN(10), func(e Element) { met[e.Field]++ })
-			x, _ := tx.EditHash(c, "k")
+			x, _ := tx.EditElements(c, "k", HashKind)
 			for range r.IntN(60) {
 				if field := fmt.Sprint("other", r.IntN(400)); grows == (r.IntN(4) > 0) {
 					x.Set(Element{Field: field, Value: strings.Repeat("x", r.IntN(40))})

@@ -1,0 +1,172 @@
+package items
+
+import (
+	"strconv"
+
+	"mayfly/commands/engine"
+	"mayfly/commands/events"
+	"mayfly/keyspace"
+)
+
+// GetElements returns the elements of a key of the session's database, and counts the read. The error says that
+// the key is not of the kind, or that the database was dropped.
+func GetElements(x *engine.Context, key string, kind keyspace.Kind) (c *keyspace.Container, h keyspace.Elements, found bool, err error) {
+	if c, err = x.Database(); err != nil {
+		return nil, h, false, err
+	}
+	h, is, found := x.Tx.Elements(c, key)
+	x.CountRead(c, key, found)
+	if found && is != kind {
+		return c, keyspace.Elements{}, true, engine.ErrWrongType
+	}
+	return c, h, found, nil
+}
+
+// Change is a change of the elements of a key under way.
+type Change struct {
+	keyspace.ElementsEdit
+	C    *keyspace.Container
+	x    *engine.Context
+	key  string
+	kind keyspace.Kind
+}
+
+// EventOf returns the kind of event of a command on collections of a kind.
+func EventOf(kind keyspace.Kind, name string) events.Kind {
+	if kind == keyspace.SetKind {
+		return events.OfSet(name)
+	}
+	return events.Hash(name)
+}
+
+// BeginChange begins to change the elements of a key. Close ends it. The error says that the key is of another kind.
+func BeginChange(x *engine.Context, c *keyspace.Container, key string, kind keyspace.Kind) (h Change, err error) {
+	h = Change{C: c, x: x, key: key, kind: kind}
+	var was keyspace.Kind
+	if h.ElementsEdit, was = x.Tx.EditElements(c, key, kind); was != 0 && was != kind {
+		return h, engine.ErrWrongType
+	}
+	return h, nil
+}
+
+// OnChange returns the Run of a command that changes elements: do makes the changes and returns the reply and
+// the events.
+func OnChange(kind keyspace.Kind, do func(x *engine.Context, h *Change) (engine.Reply, []string)) engine.Run {
+	return OnDatabase(func(x *engine.Context, c *keyspace.Container) engine.Reply {
+		h, err := BeginChange(x, c, x.Input.Args[1], kind)
+		if err != nil {
+			return engine.Fail(err)
+		}
+		reply, told := do(x, &h)
+		h.Close(told...)
+		return reply
+	})
+}
+
+// OnCreate is OnChange of a command that creates what is missing. Before the first collection of the folder it
+// prepares the folder, without locks.
+func OnCreate(kind keyspace.Kind, do func(x *engine.Context, h *Change) (engine.Reply, []string)) engine.Run {
+	run := OnChange(kind, do)
+	return func(x *engine.Context) engine.Reply {
+		ks := x.Engine.Keyspace()
+		if ks.CollectionsAllowed() {
+			return run(x)
+		}
+		if c, err := x.Database(); err != nil {
+			return engine.Fail(err)
+		} else if _, taken := x.Tx.Get(c, x.Input.Args[1]); taken {
+			return run(x) // it is no collection
+		}
+		if !x.Queued {
+			x.Outside = func() (reply engine.Reply, again bool) {
+				if err := ks.AllowCollections(); err != nil {
+					return engine.Fail(err), false
+				}
+				return reply, true
+			}
+			return engine.Reply{}
+		}
+		if err := ks.AllowCollections(); err != nil {
+			return engine.Fail(err)
+		}
+		return run(x)
+	}
+}
+
+// Close ends the change and publishes its events. Without events nothing was changed.
+func (h *Change) Close(told ...string) {
+	isNew := !h.Exists()
+	gone := h.ElementsEdit.Close()
+	if len(told) == 0 {
+		return
+	}
+	if isNew {
+		h.x.Notify(events.New, h.C, h.key)
+	}
+	for _, e := range told {
+		h.x.Notify(EventOf(h.kind, e), h.C, h.key)
+	}
+	if gone {
+		h.x.Notify(events.Del, h.C, h.key)
+	}
+}
+
+// Put sets an element.
+func (h *Change) Put(field, value string, end int64) (isNew bool) {
+	h.x.Work += int64(len(field) + len(value))
+	return h.Set(keyspace.Element{Field: field, Value: value, End: end})
+}
+
+// ScanElements is the reply of a command that visits elements from a cursor on: add adds one to the list.
+func ScanElements(x *engine.Context, h *keyspace.Elements, cursor uint64, o *ScanOptions, add func(*engine.List, keyspace.Element)) engine.Reply {
+	list := engine.List{Memory: x.Session.Memory}
+	next := h.Scan(cursor, o.Count, func(e keyspace.Element) {
+		if o.Selects(e.Field) {
+			add(&list, e)
+		}
+	})
+	return list.After(engine.Bulk(strconv.FormatUint(next, 10)))
+}
+
+// ChooseElements calls add with count random elements: different ones, or -count of which some may be the same. It
+// ends when add returns false.
+func ChooseElements(x *engine.Context, h *keyspace.Elements, count int64, add func(keyspace.Element) (more bool)) {
+	if count < 0 {
+		watch := x.WatchClient()
+		for ; count < 0; count++ {
+			if e := h.Random(); watch.Abandoned(len(e.Field)) || !add(e) {
+				return
+			}
+		}
+		return
+	}
+	size := int64(h.Len())
+	if count >= size {
+		for e := range h.All() {
+			if !add(e) {
+				return
+			}
+		}
+		return
+	}
+	if 3*count < size {
+		for seen := map[string]bool{}; int64(len(seen)) < count; {
+			if e := h.Random(); !seen[e.Field] {
+				seen[e.Field] = true
+				if !add(e) {
+					return
+				}
+			}
+		}
+		return
+	}
+	for e := range h.All() { // each with the chance that count of those left have
+		if Chance(count, size) {
+			count--
+			if !add(e) {
+				return
+			}
+		}
+		size--
+	}
+}

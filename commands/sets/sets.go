@@ -1,0 +1,312 @@
+package sets
+
+import (
+	"math"
+	"slices"
+
+	"mayfly/commands/engine"
+	"mayfly/commands/items"
+	"mayfly/expiry"
+	"mayfly/keyspace"
+	"mayfly/redisfmt"
+)
+
+const (
+	read   = engine.ReadOnly
+	grow   = engine.Write | engine.DenyOOM
+	frees  = engine.Write | engine.Frees
+	fast   = engine.Fast
+	random = "nondeterministic_output"
+	anyhow = "nondeterministic_output_order"
+
+	eventSAdd = "sadd"
+	eventSRem = "srem"
+	eventSPop = "spop"
+)
+
+// Commands are the commands of Redis 7.0.
+var Commands = []engine.Command{
+	row("sadd", "key member [member ...]", "1.0.0", "Add one or more members to a set", grow|fast, "RW insert", "", engine.NoParse(runSAdd)),
+	row("scard", "key", "1.0.0", "Get the number of members in a set", read|fast, "RO", "", engine.NoParse(runSCard)),
+	combining("sdiff", "Subtract multiple sets", difference),
+	storing("sdiffstore", "OW", "Subtract multiple sets and store the resulting set in a key", difference),
+	combining("sinter", "Intersect multiple sets", intersection),
+	{
+		Name: "sintercard", Syntax: "numkeys key [key ...] [LIMIT limit]", Since: "7.0.0", Summary: "Intersect multiple sets and return the cardinality of the result",
+		Flags: read, Keys: engine.Keys{First: 2, Last: -1, Step: 1}, Counted: true, Walks: engine.Always, Parse: parseSInterCard,
+	},
+	storing("sinterstore", "RW", "Intersect multiple sets and store the resulting set in a key", intersection),
+	row("sismember", "key member", "1.0.0", "Determine if a given value is a member of a set", read|fast, "RO", "", engine.NoParse(runSIsMember)),
+	walking(row("smembers", "key", "1.0.0", "Get all the members in a set", read, "", anyhow, combine(intersection, 1))),
+	row("smismember", "key member [member ...]", "6.2.0", "Returns the membership associated with the given elements for a set", read|fast, "", "", engine.NoParse(runSMIsMember)),
+	{
+		Name: "smove", Syntax: "source destination member", Since: "1.0.0", Summary: "Move a member from one set to another",
+		Differs: "A member with an end of its own keeps it",
+		Flags:   engine.Write | fast, Keys: engine.Keys{First: 1, Last: 2, Step: 1}, Access: "RW access delete, RW insert", Parse: engine.NoParse(runSMove),
+	},
+	walking(row("spop", "key [count]", "1.0.0", "Remove and return one or multiple random members from a set", frees|fast, "RW access delete", random, parseSPop)),
+	walking(row("srandmember", "key [count]", "1.0.0", "Get one or multiple random members from a set", read, "", random, parseSRandMember)),
+	row("srem", "key member [member ...]", "1.0.0", "Remove one or more members from a set", frees|fast, "RW delete", "", engine.NoParse(runSRem)),
+	walking(row("sscan", "key cursor [MATCH pattern] [COUNT count]", "2.8.0", "Incrementally iterate Set elements", read, "", random, parseSScan)),
+	combining("sunion", "Add multiple sets", union),
+	storing("sunionstore", "OW", "Add multiple sets and store the resulting set in a key", union),
+}
+
+func row(name, syntax, since, summary string, flags engine.Flags, access, tips string, parse func(*engine.Input) (engine.Run, error)) engine.Command {
+	differs := ""
+	if name == "sscan" {
+		differs = "Cursors are of another kind, and the pattern is bounded as that of `KEYS`. A member that is present throughout comes once, not at least once"
+	}
+	return engine.Command{Name: name, Syntax: syntax, Since: since, Summary: summary, Flags: flags, Differs: differs, Keys: engine.OneKey, Access: access, Tips: tips, Parse: parse}
+}
+
+// walking says that a command walks all members.
+func walking(c engine.Command) engine.Command {
+	c.Walks = engine.Always
+	return c
+}
+
+// get returns the set of a key of the session's database: see [items.GetElements].
+func get(x *engine.Context, key string) (h keyspace.Elements, found bool, err error) {
+	_, h, found, err = items.GetElements(x, key, keyspace.SetKind)
+	return h, found, err
+}
+
+// runSAdd writes nothing if all members are there: they keep their ends.
+var runSAdd = items.OnCreate(keyspace.SetKind, func(x *engine.Context, h *items.Change) (engine.Reply, []string) {
+	added := 0
+	for _, member := range x.Input.Args[2:] {
+		if _, found := h.Get(member); !found {
+			h.Put(member, "", 0)
+			added++
+		}
+	}
+	if added == 0 {
+		return engine.Count(0), nil
+	}
+	return engine.Count(added), []string{eventSAdd}
+})
+
+var runSRem = items.OnChange(keyspace.SetKind, func(x *engine.Context, h *items.Change) (engine.Reply, []string) {
+	removed := 0
+	for _, member := range x.Input.Args[2:] {
+		if h.Delete(member) {
+			removed++
+		}
+	}
+	if removed == 0 {
+		return engine.Count(0), nil
+	}
+	return engine.Count(removed), []string{eventSRem}
+})
+
+func runSCard(x *engine.Context) engine.Reply {
+	h, _, err := get(x, x.Input.Args[1])
+	if err != nil {
+		return engine.Fail(err)
+	}
+	return engine.Count(h.Len())
+}
+
+func runSIsMember(x *engine.Context) engine.Reply {
+	h, _, err := get(x, x.Input.Args[1])
+	if err != nil {
+		return engine.Fail(err)
+	}
+	_, found := h.Get(x.Input.Args[2])
+	return engine.Flag(found)
+}
+
+func runSMIsMember(x *engine.Context) engine.Reply {
+	h, _, err := get(x, x.Input.Args[1])
+	if err != nil {
+		return engine.Fail(err)
+	}
+	flags := make([]engine.Reply, 0, len(x.Input.Args)-2)
+	for _, member := range x.Input.Args[2:] {
+		_, found := h.Get(member)
+		flags = append(flags, engine.Flag(found))
+	}
+	return engine.Array(flags...)
+}
+
+// runSMove moves a member with its end.
+func runSMove(x *engine.Context) engine.Reply {
+	source, destination, member := x.Input.Args[1], x.Input.Args[2], x.Input.Args[3]
+	c, err := x.Database()
+	if err != nil {
+		return engine.Fail(err)
+	}
+	from, err := items.BeginChange(x, c, source, keyspace.SetKind)
+	if err != nil || !from.Exists() {
+		return failOr(err, engine.Flag(false))
+	}
+	e, found := from.Get(member)
+	if source == destination {
+		return engine.Flag(found)
+	}
+	if _, kind, taken := x.Tx.Elements(c, destination); taken && kind != keyspace.SetKind {
+		return engine.Fail(engine.ErrWrongType)
+	}
+	if !found {
+		return engine.Flag(false)
+	}
+	end := e.End
+	from.Delete(member)
+	from.Close(eventSRem)
+	to, _ := items.BeginChange(x, c, destination, keyspace.SetKind)
+	if _, there := to.Get(member); !there {
+		to.Put(member, "", end)
+		to.Close(eventSAdd)
+	}
+	return engine.Flag(true)
+}
+
+func failOr(err error, reply engine.Reply) engine.Reply {
+	if err != nil {
+		return engine.Fail(err)
+	}
+	return reply
+}
+
+const (
+	errPositive = engine.Error("ERR value is out of range, must be positive")
+	errRange    = engine.Error("ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807")
+)
+
+func parseSPop(in *engine.Input) (engine.Run, error) {
+	switch len(in.Args) {
+	case 2:
+		return items.OnChange(keyspace.SetKind, func(_ *engine.Context, h *items.Change) (engine.Reply, []string) {
+			if !h.Exists() {
+				return engine.Null, nil
+			}
+			e := h.Random()
+			member := engine.Bulk(e.Field)
+			h.Delete(e.Field)
+			return member, []string{eventSPop}
+		}), nil
+	case 3:
+	default:
+		return nil, engine.ErrSyntax
+	}
+	count, ok := redisfmt.ParseInt(in.Args[2])
+	if !ok || count < 0 {
+		return nil, errPositive
+	}
+	return items.OnChange(keyspace.SetKind, func(x *engine.Context, h *items.Change) (engine.Reply, []string) {
+		if !h.Exists() || count == 0 {
+			return engine.Set(), nil
+		}
+		return pop(x, h, count), []string{eventSPop}
+	}), nil
+}
+
+// pop removes random members. Of many it writes those anew that stay.
+func pop(x *engine.Context, h *items.Change, count int64) engine.Reply {
+	list := engine.List{Memory: x.Session.Memory}
+	size := int64(h.Len())
+	const large, few, share = 1 << 10, 64, 16 // a large one has pages
+	if size > large && (count <= few || count < size/share) {
+		for ; count > 0; count-- {
+			e := h.Random()
+			list.Add(engine.Bulk(e.Field))
+			h.Delete(e.Field)
+		}
+		return list.Set()
+	}
+	var stay []keyspace.Element
+	for e := range h.All() {
+		if items.Chance(min(count, size), size) {
+			count--
+			list.Add(engine.Bulk(e.Field))
+		} else {
+			stay = append(stay, e)
+		}
+		size--
+	}
+	h.Replace(slices.Values(stay))
+	x.Work += h.Size()
+	return list.Set()
+}
+
+func parseSRandMember(in *engine.Input) (engine.Run, error) {
+	switch len(in.Args) {
+	case 2:
+		return func(x *engine.Context) engine.Reply {
+			h, found, err := get(x, x.Input.Args[1])
+			if err != nil || !found {
+				return failOr(err, engine.Null)
+			}
+			return engine.Bulk(h.Random().Field)
+		}, nil
+	case 3:
+	default:
+		return nil, engine.ErrSyntax
+	}
+	count, ok := redisfmt.ParseInt(in.Args[2])
+	switch {
+	case !ok:
+		return nil, engine.ErrNotInteger
+	case count < -math.MaxInt64:
+		return nil, errRange
+	}
+	return func(x *engine.Context) engine.Reply {
+		h, found, err := get(x, x.Input.Args[1])
+		if err != nil || !found {
+			return failOr(err, engine.Array())
+		}
+		list := engine.List{Memory: x.Session.Memory}
+		items.ChooseElements(x, &h, count, func(e keyspace.Element) bool {
+			list.Add(engine.Bulk(e.Field))
+			return !list.Refused()
+		})
+		return list.Array()
+	}, nil
+}
+
+func parseSScan(in *engine.Input) (engine.Run, error) {
+	cursor, ok := redisfmt.ParseCursor(in.Args[2])
+	if !ok {
+		return nil, engine.ErrInvalidCursor
+	}
+	o, wrong := parseScanOptions(in.Args[3:])
+	return func(x *engine.Context) engine.Reply {
+		h, found, err := get(x, x.Input.Args[1])
+		if err == nil && found { // as in Redis, a missing key hides wrong options
+			err = wrong
+		}
+		if err != nil {
+			return engine.Fail(err)
+		}
+		return items.ScanElements(x, &h, cursor, &o, func(list *engine.List, e keyspace.Element) { list.Add(engine.Bulk(e.Field)) })
+	}, nil
+}
+
+func parseScanOptions(args []string) (items.ScanOptions, error) {
+	o := items.NewScanOptions()
+	for len(args) > 0 {
+		used, err := o.Parse(args)
+		switch {
+		case err != nil:
+			return o, err
+		case used == 0:
+			return o, engine.ErrSyntax
+		}
+		args = args[used:]
+	}
+	return o, nil
+}
+
+// store makes a set of members, which differ, under a key, and publishes its event. An empty one removes the key.
+func store(x *engine.Context, c *keyspace.Container, key, event string, members []keyspace.Element) engine.Reply {
+	if len(members) == 0 {
+		x.Remove(c, key)
+		return engine.Count(0)
+	}
+	h, _ := items.BeginChange(x, c, key, keyspace.SetKind) // whatever is there
+	h.Replace(slices.Values(members))
+	h.End = expiry.Inherit
+	h.Close(event)
+	return engine.Count(len(members))
+}
