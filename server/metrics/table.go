@@ -115,7 +115,7 @@ var metricsOfInfo = map[string]infoMetric{
 	"keyspace_hits":                             counter("keyspace_hits_total", "Lookups that found an item.", 1),
 	"keyspace_misses":                           counter("keyspace_misses_total", "Lookups that found no item.", 1),
 	"expired_keys":                              counter("expired_items_total", "Items that died and were removed.", 1),
-	"expired_subkeys":                           counter("expired_fields_total", "Fields of hashes that died by an end of their own and were removed.", 1),
+	"expired_subkeys":                           counter("expired_fields_total", "Fields of hashes and members of sets that died by an end of their own and were removed.", 1),
 	"evicted_keys":                              counter("evicted_items_total", "Items that were evicted because memory was short.", 1),
 	"acl_access_denied_auth":                    counter("wrong_passwords_total", "Wrong passwords.", 1),
 	"acl_access_denied_cmd":                     counter("denied_commands_total", "Calls of commands that the user may not run.", 1),

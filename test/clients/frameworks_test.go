@@ -89,16 +89,15 @@ type unfit struct {
 // unfits are libraries that need types that the server does not have.
 var unfits = []unfit{
 	{"bull, bullmq", "queues of Node.js", "LPUSH BRPOPLPUSH ZADD XADD", "[logs of deaths](deaths.md#a-worker-that-loses-nothing) and [durable timers](deaths.md#a-durable-timer)"},
-	{"celery, kombu", "queues of Python", "LPUSH BRPOP SADD ZADD", "RabbitMQ as the broker"},
-	{"rq, dramatiq, huey", "queues of Python", "LPUSH BLPOP SADD ZADD", "the same"},
-	{"sidekiq, resque", "queues of Ruby", "LPUSH BRPOP SADD ZADD", "the same"},
-	{"asynq, gocraft/work, machinery", "queues of Go", "LPUSH BRPOP SADD ZADD", "the same"},
+	{"celery, kombu", "queues of Python", "LPUSH BRPOP ZADD", "RabbitMQ as the broker"},
+	{"rq, dramatiq, huey", "queues of Python", "LPUSH BLPOP ZADD", "the same"},
+	{"sidekiq, resque", "queues of Ruby", "LPUSH BRPOP ZADD", "the same"},
+	{"asynq, gocraft/work, machinery", "queues of Go", "LPUSH BRPOP ZADD", "the same"},
 	{"Laravel's queues, Horizon", "queues of PHP", "RPUSH LPOP BLPOP ZADD", "another queue driver"},
 	{"@socket.io/redis-streams-adapter", "an adapter over streams", "XADD", "@socket.io/redis-adapter"},
 	{"channels_redis", "Django Channels", "ZADD BZPOPMIN", "its layer over messages, `RedisPubSubChannelLayer`"},
 	{"redis-om for Python and .NET", "entities and search", "FT.CREATE FT.SEARCH", "redis-om for Node.js with `dataStructure: \"JSON\"`, and [queries](queries.md)"},
-	{"Spring Session with an index, repositories of Spring Data Redis", "sessions by user, entities of Java", "SADD SREM", "Spring Session's `RedisSessionRepository`, which needs hashes only"},
-	{"Redisson's queues, fair locks, sets, maps with ends", "for Java", "LPUSH ZADD SADD", "its plain locks and maps"},
+	{"Redisson's queues, fair locks, maps with ends", "for Java", "LPUSH ZADD", "its plain locks, maps and sets"},
 }
 
 // TestFrameworks uses the server as libraries do that are made for Redis: locks, limiters, caches, sessions.
