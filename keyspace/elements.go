@@ -178,6 +178,12 @@ func (h *Elements) Random() (e Element) {
 	return e
 }
 
+// AppendElement appends an element to a body as [Tx.Restore] takes it.
+func AppendElement(body []byte, e Element) []byte { return elements.Append(body, e) }
+
+// EachElement yields the elements of such a body.
+func EachElement(body string) func(yield func(Element) bool) { return elements.Each(body) }
+
 // CheckElements returns why a text is not the elements of a collection, as an export has them, or nil.
 func CheckElements(text string) error { return elements.Check(text, true) }
 

@@ -66,8 +66,9 @@ type redisReader struct {
 	conn *client
 
 	progress redisProgress
-	saved    int // keys when the progress was saved
-	portion  int // keys to ask for at a time
+	saved    int  // keys when the progress was saved
+	portion  int  // keys to ask for at a time
+	noEnds   bool // the Redis has no ends of fields
 }
 
 // redisProgress is how far an import from a Redis is, and of which import it is.
@@ -243,6 +244,14 @@ func (r *redisReader) keys(keys []string, total int) error {
 			if err := r.values("JSON.GET", keys); err != nil {
 				return err
 			}
+		case "hash":
+			if err := r.values("HGETALL", keys); err != nil {
+				return err
+			}
+		case "set":
+			if err := r.values("SMEMBERS", keys); err != nil {
+				return err
+			}
 		case "none": // it has died after the scan
 		default:
 			r.leave(kind, keys)
@@ -256,7 +265,7 @@ func (r *redisReader) keys(keys []string, total int) error {
 // leave counts keys of a type that cannot come.
 func (r *redisReader) leave(kind string, keys []string) {
 	if r.strict {
-		r.fault(place{key: keys[0]}, errors.New("it is of type "+kind+": only strings and JSON documents can come"))
+		r.fault(place{key: keys[0]}, errors.New("it is of type "+kind+": only strings, JSON documents, hashes and sets can come"))
 		return
 	}
 	if r.progress.Left == nil {
@@ -274,7 +283,7 @@ func (r *redisReader) leave(kind string, keys []string) {
 func (r *redisReader) reportLeftOut() {
 	for _, kind := range slices.Sorted(maps.Keys(r.progress.Left)) {
 		l := r.progress.Left[kind]
-		fmt.Fprintf(r.Err, "left out: %d keys of type %s, such as %s: only strings and JSON documents can come\n", l.Keys, kind, expiry.Quote(l.Example))
+		fmt.Fprintf(r.Err, "left out: %d keys of type %s, such as %s: only strings, JSON documents, hashes and sets can come\n", l.Keys, kind, expiry.Quote(l.Example))
 	}
 }
 
@@ -289,21 +298,105 @@ func (r *redisReader) values(get string, keys []string) error {
 			}
 		}
 		bytes := 0
+		var read []keyValue
 		for _, key := range some {
 			left, err := redis.Int64(r.conn.receive())
 			value, err1 := r.conn.receive()
-			body, ok := value.(string)
+			body, ok := bodyOf(get, value)
 			bytes += len(body)
 			if err = serverError(errors.Join(err, err1)); err == nil && ok && left != -2 { // else it has died meanwhile
-				err = r.key(key, get, body, left)
+				read = append(read, keyValue{key, body, left})
 			}
 			if err := r.check(place{key: key}, err); err != nil {
+				return err
+			}
+		}
+		for _, v := range read {
+			body, err := v.body, error(nil)
+			if get == "HGETALL" {
+				body, err = r.withEnds(v.key, v.body)
+			}
+			if err == nil {
+				err = r.key(v.key, get, body, v.left)
+			}
+			if err := r.check(place{key: v.key}, err); err != nil {
 				return err
 			}
 		}
 		r.portion = min(portionItems, max(1, portionBytes*len(some)/max(1, bytes)))
 	}
 	return nil
+}
+
+// keyValue is what was read of a key, which has some ms left; negative: no end.
+type keyValue struct {
+	key, body string
+	left      int64
+}
+
+// bodyOf returns the body of an item from the reply of the command that reads it, false if there is none.
+func bodyOf(get string, reply any) (body string, ok bool) {
+	list, isList := reply.([]any)
+	if !isList {
+		body, ok = reply.(string)
+		return body, ok
+	}
+	var b []byte
+	for len(list) > 0 {
+		e := keyspace.Element{}
+		e.Field, _ = list[0].(string)
+		if list = list[1:]; get == "HGETALL" && len(list) > 0 {
+			e.Value, _ = list[0].(string)
+			list = list[1:]
+		}
+		b = keyspace.AppendElement(b, e)
+	}
+	return string(b), len(b) > 0
+}
+
+// withEnds adds the ends of fields to a hash, if the Redis has them: from 7.4 on.
+func (r *redisReader) withEnds(key, body string) (string, error) {
+	if r.noEnds {
+		return body, nil
+	}
+	var b []byte
+	var some []keyspace.Element
+	flush := func() error {
+		args := []any{key, "FIELDS", len(some)}
+		for _, e := range some {
+			args = append(args, e.Field)
+		}
+		if err := r.conn.send("HPEXPIRETIME", args...); err != nil {
+			return err
+		}
+		reply, err := r.conn.receive()
+		if refused, ok := errors.AsType[redis.Error](err); ok && strings.Contains(refused.Error(), "unknown command") {
+			r.noEnds, err = true, nil
+		}
+		if err != nil {
+			return serverError(err)
+		}
+		ends, _ := reply.([]any)
+		for i, e := range some {
+			if i < len(ends) {
+				if end, _ := ends[i].(int64); end > 0 {
+					e.End = end
+				}
+			}
+			b = keyspace.AppendElement(b, e)
+		}
+		some = some[:0]
+		return nil
+	}
+	for e := range keyspace.EachElement(body) {
+		if some = append(some, e); len(some) == portionItems {
+			if err := flush(); err != nil {
+				return "", err
+			}
+		}
+	}
+	err := flush()
+	return string(b), err
 }
 
 // serverError makes errors fatal that are none of the server's.
@@ -326,7 +419,12 @@ func (r *redisReader) key(key, get, body string, left int64) error {
 		if err := e.setJSON(body, left); err != nil {
 			return err
 		}
-	case left >= 0:
+	case get == "HGETALL":
+		e.item.Kind = keyspace.HashKind
+	case get == "SMEMBERS":
+		e.item.Kind = keyspace.SetKind
+	}
+	if left >= 0 && get != "JSON.GET" {
 		e.item.ExpireAt = now + max(1, left)
 	}
 	at := place{key: key}

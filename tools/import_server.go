@@ -194,7 +194,7 @@ func (s *serverTarget) item(at place, e entry) (keyspace.Restored, error) {
 		s.selected = e.container
 	}
 	if it.Kind.IsCollection() {
-		return 0, errors.New("a "+collections[it.Kind]+" goes into a data folder, not to a server")
+		return keyspace.Stored, s.collection(at, id, it, policy.Hold != "")
 	}
 	isDocument := it.Kind == keyspace.Document
 	command, set := "SET", []any{id, it.Body}
@@ -221,6 +221,49 @@ func (s *serverTarget) item(at place, e entry) (keyspace.Restored, error) {
 		err = cmp.Or(err, s.send(at, 0, "EXEC"))
 	}
 	return keyspace.Stored, err
+}
+
+// collection sends a hash or a set, in pieces if it is large. On hold it comes as a whole, since what a transaction
+// has created it may change.
+func (s *serverTarget) collection(at place, id string, it keyspace.Item, held bool) (err error) {
+	send := func(size int, command string, args ...any) {
+		if err == nil {
+			err = s.send(at, size, command, args...)
+		}
+	}
+	if held {
+		send(0, "MULTI")
+	}
+	send(0, "DEL", id)
+	add := map[keyspace.Kind]string{keyspace.HashKind: "HSET", keyspace.SetKind: "SADD"}[it.Kind]
+	args, size := []any{id}, 0
+	for e := range keyspace.EachElement(it.Body) {
+		if args = append(args, e.Field); it.Kind == keyspace.HashKind {
+			args = append(args, e.Value)
+		}
+		if size += e.Size(); len(args) > portionItems || size > portionBytes || e.End != 0 {
+			send(size, add, args...)
+			args, size = []any{id}, 0
+		}
+		if e.End != 0 && it.Kind == keyspace.HashKind {
+			send(0, "HPEXPIREAT", id, e.End, "FIELDS", 1, e.Field)
+		} else if e.End != 0 {
+			send(0, "EXPIREMEMBER", id, e.Field, max(0, e.End-s.Clock.Now()), "ms")
+		}
+	}
+	if len(args) > 1 {
+		send(size, add, args...)
+	}
+	switch {
+	case it.ExpireAt == expiry.Never:
+		send(0, "PERSIST", id)
+	case it.ExpireAt > 0:
+		send(0, "PEXPIREAT", id, it.ExpireAt)
+	}
+	if held {
+		send(0, "EXEC")
+	}
+	return err
 }
 
 // policy returns the policy of a container of the server; nil if it does not exist.

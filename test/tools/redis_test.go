@@ -42,7 +42,10 @@ func TestImportFromRedis(t *testing.T) {
 		pipe.Set(t.Context(), fmt.Sprint("k:", i), strings.Repeat("v", 100), time.Duration(1000+i)*time.Second)
 	}
 	pipe.Set(t.Context(), "ever", "\x00\xff", 0)
-	pipe.HSet(t.Context(), "hash", "a", 1)
+	pipe.HSet(t.Context(), "hash", "a", 1, "b", "\x00\xff")
+	pipe.Expire(t.Context(), "hash", 1000*time.Second)
+	pipe.SAdd(t.Context(), "set", "a", "b", "c")
+	pipe.ZAdd(t.Context(), "zset", redis.Z{Member: "a"})
 	pipe.RPush(t.Context(), "list", 1)
 	if _, err := pipe.Exec(t.Context()); err != nil {
 		t.Fatal(err)
@@ -89,12 +92,12 @@ func TestImportFromRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	report := run(1, "--resume", progress)
-	for _, want := range []string{"the import goes on after ", "left out: 1 keys of type hash, such as hash: ", "left out: 1 keys of type list, such as list: ", "2 keys are bad\n"} {
+	for _, want := range []string{"the import goes on after ", "left out: 1 keys of type zset, such as zset: ", "left out: 1 keys of type list, such as list: ", "2 keys are bad\n"} {
 		if !strings.Contains(report, want) {
 			t.Errorf("%s is not in %s", want, report)
 		}
 	}
-	if strings.Contains(report, fmt.Sprintf(" and %d items", keys+1)) {
+	if strings.Contains(report, fmt.Sprintf(" and %d items", keys+3)) {
 		t.Errorf("it has begun anew: %s", report)
 	}
 	if _, err := os.Stat(progress); err == nil {
@@ -104,11 +107,17 @@ func TestImportFromRedis(t *testing.T) {
 	drill.Check(t, c.Do(t.Context(), "SELECT", "sessions").Err())
 	check := redis.NewClient(&redis.Options{Addr: to, DB: 16, ReadTimeout: harness.Patience})
 	defer check.Close()
-	if n, err := check.DBSize(t.Context()).Result(); n != keys+1 || err != nil {
+	if n, err := check.DBSize(t.Context()).Result(); n != keys+3 || err != nil {
 		t.Errorf("%d keys, %v", n, err)
 	}
 	if v, err := check.Get(t.Context(), "ever").Result(); v != "\x00\xff" || err != nil {
 		t.Errorf("%q, %v", v, err)
+	}
+	if h, err := check.HGetAll(t.Context(), "hash").Result(); len(h) != 2 || h["b"] != "\x00\xff" || err != nil {
+		t.Errorf("%q, %v", h, err)
+	}
+	if left, n := check.TTL(t.Context(), "hash").Val(), check.SCard(t.Context(), "set").Val(); left <= 0 || n != 3 {
+		t.Errorf("the hash has %v left, the set has %d members", left, n)
 	}
 	there, here := source.TTL(t.Context(), "k:77").Val(), check.TTL(t.Context(), "k:77").Val()
 	if d := there - here; d < -time.Minute || d > time.Minute {
@@ -117,7 +126,7 @@ func TestImportFromRedis(t *testing.T) {
 
 	// A dry run writes nothing, and an export says what to do.
 	drill.Check(t, check.FlushDB(t.Context()).Err())
-	if report := run(1, "--dry-run"); !strings.Contains(report, fmt.Sprintf("nothing is written; the import would be of 1 containers and %d items", keys+1)) {
+	if report := run(1, "--dry-run"); !strings.Contains(report, fmt.Sprintf("nothing is written; the import would be of 1 containers and %d items", keys+3)) {
 		t.Error(report)
 	}
 	if n, err := check.DBSize(t.Context()).Result(); n != 0 || err != nil {
@@ -136,15 +145,19 @@ func TestImportOfRedisJSON(t *testing.T) {
 	for _, args := range [][]any{
 		{"JSON.SET", "ever", "$", `{"a":[1,2]}`}, {"JSON.SET", "own", "$", `{"ttl":300}`}, {"JSON.SET", "array", "$", `[1,"x"]`}, {"PEXPIRE", "array", 500_000},
 		{"SET", "plain", "x", "PX", 500_000},
+		{"HSET", "hash", "a", 1, "b", 2}, {"HEXPIRE", "hash", 500, "FIELDS", 1, "b"}, {"SADD", "set", "a"}, {"EXPIRE", "set", 500},
 	} {
 		drill.Check(t, c.Do(t.Context(), args...).Err())
 	}
 	_, report := harness.Tool(t, 1, "", "import", "redis://127.0.0.1:"+a.Port, "127.0.0.1:"+b.Port)
-	if !strings.Contains(report, "key own: the document has a member ttl") || !strings.Contains(report, "3 items; 0 are dead") || !strings.Contains(report, "1 keys are bad\n") {
+	if !strings.Contains(report, "key own: the document has a member ttl") || !strings.Contains(report, "5 items; 0 are dead") || !strings.Contains(report, "1 keys are bad\n") {
 		t.Error(report)
 	}
 	d := b.Client()
-	for _, id := range []string{"array", "plain"} {
+	if ends, err := d.HPTTL(t.Context(), "hash", "a", "b").Result(); err != nil || ends[0] != -1 || ends[1] <= 400_000 || ends[1] > 500_000 {
+		t.Errorf("the fields have %v left, %v", ends, err)
+	}
+	for _, id := range []string{"array", "plain", "set"} {
 		if left := d.PTTL(t.Context(), id).Val(); left <= 400*time.Second || left > 500*time.Second {
 			t.Errorf("%s has %v left", id, left)
 		}
