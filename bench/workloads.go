@@ -68,6 +68,8 @@ var anyBody = body(1, -1)
 // longTTL is a TTL in seconds by which nothing dies during a run.
 const longTTL = 86400
 
+const twenty = "xxxxxxxxxxxxxxxxxxxx"
+
 // luaPut does in Redis what DOC.PUT does: it looks up the default of a container, reads the document's own
 // ttl and writes the document with the one that rules.
 const luaPut = `local default = tonumber(redis.call('HGET', 'containers', ARGV[1]))
@@ -87,6 +89,18 @@ var (
 	docPut = []string{"DOC.PUT", set, anyID, anyBody}
 	get    = []string{"GET", anyID}
 	put    = []string{"SET", anyID, anyBody}
+
+	// Of a session as a hash, and of a collection with an element for each id. Values have 20 bytes.
+	hashAll   = []string{"HSET", "hash:" + anyID, "f0", twenty, "f1", twenty, "f2", twenty, "f3", twenty, "f4", twenty, "f5", twenty, "f6", twenty, "f7", twenty, "f8", twenty, "f9", twenty}
+	hashPut   = []string{"HSET", "hash:" + anyID, "f7", twenty}
+	hashGet   = []string{"HGET", "hash:" + anyID, "f7"}
+	hashList  = []string{"HGETALL", "hash:" + anyID}
+	largePut  = []string{"HSET", "large-hash", anyID, twenty}
+	largeGet  = []string{"HGET", "large-hash", anyID}
+	memberAdd = []string{"SADD", "large-set", anyID}
+	memberHas = []string{"SISMEMBER", "large-set", anyID}
+	memberPop = []string{"SPOP", "large-set"}
+
 	putLua = []string{"EVALSHA", sha(luaPut), "1", anyID, set, anyBody}
 )
 
@@ -144,6 +158,17 @@ var comparedWorkloads = []workload{
 	{"SET, depth 1", plainKeys, benchmark(1, 80_000, put), benchmark(1, 80_000, put), rateAndCPU(1.0, 1.2)},
 	{"SET, depth 16", plainKeys, benchmark(16, 250_000, put), benchmark(16, 250_000, put), rateAndCPU(1.0, 1.2)},
 	{"SET, depth 64", plainKeys, benchmark(64, 300_000, put), benchmark(64, 300_000, put), rateAndCPU(1.0, 0)},
+
+	{"HSET of 10 fields, depth 16", plainKeys, benchmark(16, 150_000, hashAll), benchmark(16, 150_000, hashAll), rateAndCPU(0.8, 0)},
+	{"HSET of one of 10 fields, depth 16", plainKeys, benchmark(16, 250_000, hashPut), benchmark(16, 250_000, hashPut), rateAndCPU(0.7, 0)},
+	{"HSET of one of 10 fields, depth 1", plainKeys, benchmark(1, 80_000, hashPut), benchmark(1, 80_000, hashPut), rateAndCPU(0.8, 0)},
+	{"HGET, depth 16", plainKeys, benchmark(16, 400_000, hashGet), benchmark(16, 400_000, hashGet), rateAndCPU(1.0, 0)},
+	{"HGETALL of 10 fields, depth 16", plainKeys, benchmark(16, 250_000, hashList), benchmark(16, 250_000, hashList), rateAndCPU(1.0, 0)},
+	{"HSET in a large hash, depth 16", plainKeys, benchmark(16, 250_000, largePut), benchmark(16, 250_000, largePut), rateAndCPU(0.5, 0)},
+	{"HGET of a large hash, depth 16", plainKeys, benchmark(16, 400_000, largeGet), benchmark(16, 400_000, largeGet), rateAndCPU(1.0, 0)},
+	{"SADD to a large set, depth 16", plainKeys, benchmark(16, 250_000, memberAdd), benchmark(16, 250_000, memberAdd), rateAndCPU(0.5, 0)},
+	{"SISMEMBER of a large set, depth 16", plainKeys, benchmark(16, 400_000, memberHas), benchmark(16, 400_000, memberHas), rateAndCPU(1.0, 0)},
+	{"SPOP from a large set, depth 16", plainKeys, benchmark(16, 40_000, memberPop), benchmark(16, 40_000, memberPop), rateAndCPU(0.5, 0)},
 
 	{"release of another's lock, depth 16", plainKeys, withLua(luaRelease, benchmark(16, 250_000, releaseOthers)), withLua(luaRelease, benchmark(16, 250_000, releaseOthers)), rateAndCPU(0.5, 0)},
 	{"lock taken and released, depth 16", plainKeys, withLua(luaRelease, locks(16)), withLua(luaRelease, locks(16)), rateAndCPU(0.5, 0)},

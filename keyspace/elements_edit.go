@@ -1,6 +1,7 @@
 package keyspace
 
 import (
+	"slices"
 	"strings"
 
 	"mayfly/expiry"
@@ -110,8 +111,7 @@ func (x *ElementsEdit) Set(e Element) (isNew bool) {
 	if x.c == nil {
 		_, from, to, found := elements.Find(record.View(x.small), e.Field)
 		if found {
-			rest := string(x.small[to:])
-			x.small = append(elements.Append(x.small[:from], e), rest...)
+			x.small = slices.Replace(x.small, from, to, elements.Append(make([]byte, 0, 64), e)...)
 		} else {
 			x.small = elements.Append(x.small, e)
 		}

@@ -171,6 +171,11 @@ type List struct {
 // blockLen is how many elements a block has.
 const blockLen = 1 << 10
 
+// Expect makes room for n elements of an empty list.
+func (l *List) Expect(n int) {
+	l.blocks = []Reply{{Kind: KindSeveral, Elems: make([]Reply, 0, min(n, blockLen))}}
+}
+
 // Add appends an element. Without memory for it the list ends there: Array tells.
 func (l *List) Add(r Reply) {
 	if l.refused {

@@ -54,9 +54,11 @@ func row(name, syntax, since, summary string, flags engine.Flags, access, tips s
 	return engine.Command{Name: name, Syntax: syntax, Since: since, Summary: summary, Flags: flags, Differs: differs[name], Keys: engine.OneKey, Access: access, Tips: tips, Parse: parse}
 }
 
-// walking says that a command walks all elements.
+// walking says that a command walks all elements, one that may have a count only with it.
 func walking(c engine.Command) engine.Command {
-	c.Walks = engine.Always
+	if c.Walks = engine.Always; c.Name == "hrandfield" {
+		c.Walks = engine.IfLonger(2)
+	}
 	return c
 }
 
@@ -111,9 +113,13 @@ func listing(fields, values bool) engine.Run {
 		if err != nil {
 			return engine.Fail(err)
 		}
-		size, all := int(h.Size()), h.All()
+		size, n, all := int(h.Size()), h.Len(), h.All()
+		if fields && values {
+			n *= 2
+		}
 		return x.Compute(size, func() engine.Reply {
 			list := engine.List{Memory: x.Session.Memory}
+			list.Expect(n)
 			for e := range all {
 				if fields {
 					list.Add(engine.Bulk(e.Field))

@@ -60,9 +60,11 @@ func row(name, syntax, since, summary string, flags engine.Flags, access, tips s
 	return engine.Command{Name: name, Syntax: syntax, Since: since, Summary: summary, Flags: flags, Differs: differs, Keys: engine.OneKey, Access: access, Tips: tips, Parse: parse}
 }
 
-// walking says that a command walks all members.
+// walking says that a command walks all members, one that may have a count only with it.
 func walking(c engine.Command) engine.Command {
-	c.Walks = engine.Always
+	if c.Walks = engine.Always; c.Syntax == "key [count]" {
+		c.Walks = engine.IfLonger(2)
+	}
 	return c
 }
 
