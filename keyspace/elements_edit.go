@@ -302,9 +302,11 @@ func (tx *Tx) Move(from *Container, source string, to *Container, id string, exp
 }
 
 // Replace makes a collection of all elements, which differ, whatever is under the id. It keeps End.
-func (x *ElementsEdit) Replace(all func(yield func(Element) bool)) {
+// It returns how many there are. The elements are not collected first: a slice of a million would hold up the garbage
+// collector, and so everybody.
+func (x *ElementsEdit) Replace(all func(yield func(Element) bool)) (n int) {
 	if !x.begin() {
-		return
+		return 0
 	}
 	if x.e != nil && x.tx.shedKey(x.t, x.e, x.limit, false) { // the log gets what has died, while its pages are there
 		x.h, x.e = 0, nil
@@ -316,11 +318,13 @@ func (x *ElementsEdit) Replace(all func(yield func(Element) bool)) {
 		if !e.Dead(x.limit) { // it may have slept elsewhere
 			x.small = elements.Append(x.small, e)
 			ending = ending || e.End != 0
+			n++
 		}
 	}
 	if ending || len(x.small) > elements.SmallSize {
 		x.open()
 	}
+	return n
 }
 
 // elementMemory returns the memory of an item's elements in pages, in bytes.

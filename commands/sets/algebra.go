@@ -143,13 +143,10 @@ func storing(name, access, summary string, op operation) engine.Command {
 				if err != nil {
 					return engine.Fail(err)
 				}
-				var members []keyspace.Element
-				op(&o, func(e keyspace.Element) bool {
-					members = append(members, keyspace.Element{Field: e.Field})
-					return true
-				})
 				x.Work += o.size
-				return store(x, c, x.Input.Args[1], name, members)
+				return store(x, c, x.Input.Args[1], name, func(yield func(keyspace.Element) bool) {
+					op(&o, func(e keyspace.Element) bool { return yield(keyspace.Element{Field: e.Field}) })
+				})
 			})),
 	}
 }

@@ -2,7 +2,6 @@ package sets
 
 import (
 	"math"
-	"slices"
 
 	"mayfly/commands/engine"
 	"mayfly/commands/items"
@@ -217,17 +216,18 @@ func pop(x *engine.Context, h *items.Change, count int64) engine.Reply {
 		}
 		return list.Set()
 	}
-	var stay []keyspace.Element
-	for e := range h.All() {
-		if items.Chance(min(count, size), size) {
-			count--
-			list.Add(engine.Bulk(e.Field))
-		} else {
-			stay = append(stay, e)
+	all := h.All() // as they are before
+	h.Replace(func(stays func(keyspace.Element) bool) {
+		for e := range all {
+			if items.Chance(min(count, size), size) {
+				count--
+				list.Add(engine.Bulk(e.Field))
+			} else if !stays(e) {
+				return
+			}
+			size--
 		}
-		size--
-	}
-	h.Replace(slices.Values(stay))
+	})
 	x.Work += h.Size()
 	return list.Set()
 }
@@ -301,14 +301,14 @@ func parseScanOptions(args []string) (items.ScanOptions, error) {
 }
 
 // store makes a set of members, which differ, under a key, and publishes its event. An empty one removes the key.
-func store(x *engine.Context, c *keyspace.Container, key, event string, members []keyspace.Element) engine.Reply {
-	if len(members) == 0 {
-		x.Remove(c, key)
-		return engine.Count(0)
-	}
+func store(x *engine.Context, c *keyspace.Container, key, event string, members func(yield func(keyspace.Element) bool)) engine.Reply {
 	h, _ := items.BeginChange(x, c, key, keyspace.SetKind) // whatever is there
-	h.Replace(slices.Values(members))
+	n := h.Replace(members)
 	h.End = expiry.Inherit
-	h.Close(event)
-	return engine.Count(len(members))
+	if n == 0 {
+		x.Remove(c, key)
+	} else {
+		h.Close(event)
+	}
+	return engine.Count(n)
 }

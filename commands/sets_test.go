@@ -1,0 +1,110 @@
+package commands
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"mayfly/commands/engine"
+	"mayfly/test/drill"
+)
+
+// members returns the elements of a reply, sorted, those of long lists too.
+func members(r engine.Reply) (list []string) {
+	for _, e := range r.Elems {
+		if e.Kind == engine.KindSeveral {
+			list = append(list, members(e)...)
+		} else {
+			list = append(list, e.Str)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// TestSetsBesideMaps plays random commands on sets of all sizes and compares them with maps.
+func TestSetsBesideMaps(t *testing.T) {
+	t.Parallel()
+	drill.Seeds(t, 2, 6, 300, func(t *testing.T, seed uint64) {
+		w, r := newHarness(t), rand.New(rand.NewPCG(seed, 3))
+		sets := map[string]map[string]bool{"a": {}, "b": {}, "c": {}}
+		names := []string{"a", "b", "c"}
+		expect := func(want int, args ...string) {
+			t.Helper()
+			w.expect(fmt.Sprintf("(integer) %d", want), args...)
+		}
+		for range 80 {
+			name := names[r.IntN(3)]
+			set, other := sets[name], sets[names[r.IntN(3)]]
+			switch r.IntN(8) {
+			case 0, 1, 2:
+				args, added := []string{"SADD", name}, 0
+				for range 1 + r.IntN([]int{5, 500, 5000}[r.IntN(3)]) {
+					m := fmt.Sprint("member", r.IntN(20_000))
+					if args = append(args, m); !set[m] {
+						set[m] = true
+						added++
+					}
+				}
+				expect(added, args...)
+			case 3:
+				count := r.IntN(2 + len(set) + len(set)/4)
+				popped := members(w.do(1, "SPOP", name, fmt.Sprint(count)))
+				if len(popped) != min(count, len(set)) {
+					t.Fatalf("SPOP %d of %d returns %d", count, len(set), len(popped))
+				}
+				for _, m := range popped {
+					if !set[m] {
+						t.Fatalf("SPOP returns %q, which is none or comes twice", m)
+					}
+					delete(set, m)
+				}
+			case 4, 5:
+				a, b := names[r.IntN(3)], names[r.IntN(3)]
+				got := map[string]bool{}
+				command := []string{"SUNIONSTORE", "SINTERSTORE", "SDIFFSTORE"}[r.IntN(3)]
+				for m := range sets[a] {
+					if command == "SUNIONSTORE" || sets[b][m] == (command == "SINTERSTORE") {
+						got[m] = true
+					}
+				}
+				for m := range sets[b] {
+					if command == "SUNIONSTORE" {
+						got[m] = true
+					}
+				}
+				if got2 := members(w.do(1, command[:len(command)-len("STORE")], a, b)); len(got2) != len(got) {
+					t.Fatalf("%s has %d members without STORE, want %d", command, len(got2), len(got))
+				}
+				expect(len(got), command, name, a, b)
+				sets[name] = got
+			case 6:
+				m := fmt.Sprint("member", r.IntN(20_000))
+				was := 0
+				if set[m] {
+					was = 1
+				}
+				expect(was, "SREM", name, m)
+				delete(set, m)
+			case 7:
+				count := r.IntN(2 + len(other))
+				if got := slices.Compact(members(w.do(1, "SRANDMEMBER", name, fmt.Sprint(count)))); len(got) != min(count, len(set)) {
+					t.Fatalf("SRANDMEMBER %d of %d returns %d different ones", count, len(set), len(got))
+				}
+			}
+			for name, set := range sets {
+				expect(len(set), "SCARD", name)
+				got := members(w.do(1, "SMEMBERS", name))
+				if len(got) != len(set) {
+					t.Fatalf("%s has %d members, want %d", name, len(got), len(set))
+				}
+				for _, m := range got {
+					if !set[m] {
+						t.Fatalf("%s has %q", name, m)
+					}
+				}
+			}
+		}
+	})
+}
