@@ -141,7 +141,14 @@ func parseHScan(in *engine.Input) (engine.Run, error) {
 	if !ok {
 		return nil, engine.ErrInvalidCursor
 	}
-	o, wrong := parseScanOptions(in.Args[3:])
+	values := true
+	o, wrong := items.ParseScanOptions(in.Args[3:], func(word string) bool {
+		if !redisfmt.EqualFold(word, "NOVALUES") {
+			return false
+		}
+		values = false
+		return true
+	})
 	return func(x *engine.Context) engine.Reply {
 		_, h, found, err := get(x, x.Input.Args[1])
 		if err == nil && found { // as in Redis, a missing key hides wrong options
@@ -150,37 +157,13 @@ func parseHScan(in *engine.Input) (engine.Run, error) {
 		if err != nil {
 			return engine.Fail(err)
 		}
-		return items.ScanElements(x, &h, cursor, &o.ScanOptions, func(list *engine.List, e keyspace.Element) {
+		return items.ScanElements(x, &h, cursor, &o, func(list *engine.List, e keyspace.Element) {
 			list.Add(engine.Bulk(e.Field))
-			if o.values {
+			if values {
 				list.Add(engine.Bulk(e.Value))
 			}
 		})
 	}, nil
-}
-
-// scanOptions are the options of HSCAN.
-type scanOptions struct {
-	items.ScanOptions
-	values bool
-}
-
-func parseScanOptions(args []string) (scanOptions, error) {
-	o := scanOptions{items.NewScanOptions(), true}
-	for len(args) > 0 {
-		used, err := o.Parse(args)
-		if used == 0 && err == nil && redisfmt.EqualFold(args[0], "NOVALUES") {
-			used, o.values = 1, false
-		}
-		switch {
-		case err != nil:
-			return o, err
-		case used == 0:
-			return o, engine.ErrSyntax
-		}
-		args = args[used:]
-	}
-	return o, nil
 }
 
 const errRange = engine.Error("ERR value is out of range")

@@ -117,6 +117,25 @@ func (h *Change) Put(field, value string, end int64) (isNew bool) {
 	return h.Set(keyspace.Element{Field: field, Value: value, End: end})
 }
 
+// ParseScanOptions parses the options of a command that scans elements. own takes words of its own, nil: there are none.
+func ParseScanOptions(args []string, own func(word string) bool) (ScanOptions, error) {
+	o := NewScanOptions()
+	for len(args) > 0 {
+		used, err := o.Parse(args)
+		if used == 0 && err == nil && own != nil && own(args[0]) {
+			used = 1
+		}
+		switch {
+		case err != nil:
+			return o, err
+		case used == 0:
+			return o, engine.ErrSyntax
+		}
+		args = args[used:]
+	}
+	return o, nil
+}
+
 // ScanElements is the reply of a command that visits elements from a cursor on: add adds one to the list.
 func ScanElements(x *engine.Context, h *keyspace.Elements, cursor uint64, o *ScanOptions, add func(*engine.List, keyspace.Element)) engine.Reply {
 	list := engine.List{Memory: x.Session.Memory}

@@ -272,7 +272,7 @@ func parseSScan(in *engine.Input) (engine.Run, error) {
 	if !ok {
 		return nil, engine.ErrInvalidCursor
 	}
-	o, wrong := parseScanOptions(in.Args[3:])
+	o, wrong := items.ParseScanOptions(in.Args[3:], nil)
 	return func(x *engine.Context) engine.Reply {
 		h, found, err := get(x, x.Input.Args[1])
 		if err == nil && found { // as in Redis, a missing key hides wrong options
@@ -283,21 +283,6 @@ func parseSScan(in *engine.Input) (engine.Run, error) {
 		}
 		return items.ScanElements(x, &h, cursor, &o, func(list *engine.List, e keyspace.Element) { list.Add(engine.Bulk(e.Field)) })
 	}, nil
-}
-
-func parseScanOptions(args []string) (items.ScanOptions, error) {
-	o := items.NewScanOptions()
-	for len(args) > 0 {
-		used, err := o.Parse(args)
-		switch {
-		case err != nil:
-			return o, err
-		case used == 0:
-			return o, engine.ErrSyntax
-		}
-		args = args[used:]
-	}
-	return o, nil
 }
 
 // store makes a set of members, which differ, under a key, and publishes its event. An empty one removes the key.
