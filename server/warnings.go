@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"mayfly/commands/engine"
+	"mayfly/expiry/clock"
 	"mayfly/server/resp"
 
 	"github.com/rs/zerolog"
@@ -13,7 +13,7 @@ import (
 // warnings limit what the log says about clients: each kind once a second at most by default, with the number
 // of those left out.
 type warnings struct {
-	accept, attack, http, violation, size, handshake, denied, full, memory, evicted, unauthenticated, room engine.LogLimiter
+	accept, attack, http, violation, size, handshake, denied, full, memory, evicted, unauthenticated, room clock.LogLimiter
 }
 
 // warnClose logs why a connection has ended, if it is worth a warning.
@@ -47,7 +47,7 @@ func (s *Server) warnClose(c *conn, err error) {
 type handshakeError struct{ error }
 
 // warn logs a warning about the client at addr, unless there are too many of its kind.
-func (s *Server) warn(limit *engine.LogLimiter, addr string, err error, text string) {
+func (s *Server) warn(limit *clock.LogLimiter, addr string, err error, text string) {
 	if line := s.limited(limit, zerolog.WarnLevel); line != nil {
 		line = line.Str("addr", addr)
 		if err != nil {
@@ -58,7 +58,7 @@ func (s *Server) warn(limit *engine.LogLimiter, addr string, err error, text str
 }
 
 // limited begins a line of the log; nil if there are too many of its kind.
-func (s *Server) limited(limit *engine.LogLimiter, level zerolog.Level) *zerolog.Event {
+func (s *Server) limited(limit *clock.LogLimiter, level zerolog.Level) *zerolog.Event {
 	ok, skipped := limit.Allow()
 	if !ok {
 		return nil

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -88,6 +89,13 @@ func (u *User) Judge(c *Call) (worst Verdict) {
 func (u *User) AllowsKey(number int, args []string, container, key string, need Permission) bool {
 	s := u.sets[0]
 	return s.allowed.allows(number, args) && (s.allWalls || s.containerOf.match(container)) && (s.allKeys || s.keysOf[need].match(key))
+}
+
+// MayRead reports whether one of the sets has a container and a key to read. Safe for concurrent use.
+func (u *User) MayRead(container, key string) bool {
+	return slices.ContainsFunc(u.sets, func(s *Set) bool {
+		return (s.allWalls || s.containerOf.match(container)) && (s.allKeys || s.keysOf[Read].match(key))
+	})
 }
 
 // keysAtOnce is how many keys are judged before the call looks whether it is abandoned.

@@ -370,6 +370,16 @@ func (h *Holder) OpenNow() bool {
 	return u != nil && u.Open
 }
 
+// MayReadNow reports whether the user may read a key of a container, by the rights of now. Safe for concurrent use.
+func (h *Holder) MayReadNow(container, key string) bool {
+	who := h.who.Load()
+	if who == nil || who.users == nil {
+		return true
+	}
+	u := who.users.Table().User(who.name)
+	return u != nil && u.MayRead(container, key)
+}
+
 // SeesNow reports whether the user may see all of some containers, by the rights of now. Safe for concurrent
 // use.
 func (h *Holder) SeesNow(containers []string) bool {

@@ -40,7 +40,6 @@ const (
 	errPrefixMode     = engine.Error("ERR PREFIX option requires BCAST mode to be enabled")
 	errSwitchBcast    = engine.Error("ERR You can't switch BCAST mode on/off before disabling tracking for this client, and then re-enabling it with a different mode.")
 	errBcastAndOpt    = engine.Error("ERR OPTIN and OPTOUT are not compatible with BCAST")
-	errBcastRights    = engine.Error("NOPERM BCAST tells of all keys, which this user may not read: track what is read")
 	errBothOpt        = engine.Error("ERR You can't specify both OPTIN mode and OPTOUT mode")
 	errSwitchOpt      = engine.Error("ERR You can't switch OPTIN/OPTOUT mode before disabling tracking for this client, and then re-enabling it with a different mode.")
 	errPrefixExists   = "ERR Prefix '%s' overlaps with an existing prefix '%s'. Prefixes for a single client must not overlap."
@@ -132,9 +131,6 @@ func (o *trackingOptions) run(x *engine.Context) engine.Reply {
 		return engine.Fail(o.fault)
 	}
 	if next.On = o.on; o.on {
-		if next.Bcast && !x.Unrestricted() {
-			return engine.Fail(errBcastRights)
-		}
 		if err := o.conflict(&s.Tracking); err != nil {
 			return engine.Fail(err)
 		}

@@ -56,7 +56,7 @@ type Engine struct {
 
 	hashEntries, hashValue atomic.Int64 // see SetHashEncoding
 
-	ConfigLog LogLimiter // limits the lines about CONFIG SET
+	ConfigLog clock.LogLimiter // limits the lines about CONFIG SET
 
 	Scripts Scripts
 

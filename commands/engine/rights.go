@@ -293,9 +293,6 @@ func (s *Session) ServeFor(user string) {
 	s.SetUser(user)
 }
 
-// Unrestricted reports whether the session's user may do everything.
-func (x *Context) Unrestricted() bool { return x.Session.rights.OpenNow() }
-
 // Sees reports whether the session's user may see a container.
 func (x *Context) Sees(container string) bool { return x.Session.rights.Sees(container) }
 

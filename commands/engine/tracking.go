@@ -311,6 +311,7 @@ func (b *Broker) deliverTold(t *keyspace.Told) {
 		}
 		b.mu.Unlock()
 	}
+	b.tellRestricted(t)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.tellPrefixes(t, names)
@@ -384,5 +385,42 @@ func (b *Broker) tellPrefixes(t *keyspace.Told, names map[string][]string) {
 				m.to(s)
 			}
 		}
+	}
+}
+
+// tellRestricted is tellPrefixes for those who may not read all: each is told what it may. The broker is not locked
+// while that is found.
+func (b *Broker) tellRestricted(t *keyspace.Told) {
+	b.mu.Lock()
+	var list []*Session
+	for _, s := range b.trackers.byID {
+		if len(b.trackers.prefixes) == 0 {
+			break // nobody has BCAST
+		}
+		if s.Tracking.Bcast && !s.rights.OpenNow() && (!s.Tracking.NoLoop || s.ID != t.By) {
+			list = append(list, s)
+		}
+	}
+	b.mu.Unlock()
+	for _, s := range list {
+		one := trackers{prefixes: map[string][]*Session{}, lengths: map[int]int{}}
+		b.mu.Lock()
+		for _, p := range s.Tracking.Prefixes {
+			one.add(p, s)
+		}
+		b.mu.Unlock()
+		names, seen := map[string][]string{}, map[string]bool{}
+		for i := range t.Changes {
+			if c := &t.Changes[i]; s.rights.MayReadNow(c.Container.Name(), c.ID) {
+				one.collect(t.Changes[i:i+1], names, seen)
+			}
+		}
+		b.mu.Lock()
+		if b.trackers.byID[s.ID] == s {
+			for _, prefix := range slices.Sorted(maps.Keys(names)) {
+				(&invalidation{lsn: t.LSN, names: Bulks(names[prefix]...)}).to(s)
+			}
+		}
+		b.mu.Unlock()
 	}
 }

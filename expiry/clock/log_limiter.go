@@ -1,10 +1,8 @@
-package engine
+package clock
 
 import (
 	"sync"
 	"time"
-
-	"mayfly/expiry/clock"
 )
 
 // LogLimiter limits log lines that clients can cause at will. The zero value allows one line a second.
@@ -26,7 +24,7 @@ func (l *LogLimiter) Allow() (ok bool, skipped int) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := clock.Monotonic()
+	now := Monotonic()
 	if now < l.next {
 		l.skipped++
 		return false, 0
