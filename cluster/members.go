@@ -168,6 +168,9 @@ func (n *Node) remove(ctx context.Context, inc *incarnation, name string) error 
 	if m != nil && len(state.Voters) == 1 && state.Voter(m.ID) {
 		return fmt.Errorf("%s is the only node that votes", name)
 	}
+	if m != nil && m.ID == inc.identity.ID && n.handOver(ctx, inc, "") == nil {
+		return errNoLeader // the next one removes this node, whose last writes have been answered
+	}
 	if err := inc.propose(entry.Leave, entry.Member{Name: name}); err != nil {
 		return err
 	}
