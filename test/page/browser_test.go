@@ -623,6 +623,45 @@ func TestPageOfHostileTexts(t *testing.T) {
 	}
 }
 
+// TestPageOfReader: a user who reads and touches sees what it may see, and no button that the server would refuse.
+func TestPageOfReader(t *testing.T) {
+	harness.Parallel(t)
+	_, c, url := startPage(t, "--requirepass", "secret")
+	for _, line := range []string{
+		"CONTAINER.CREATE orders TTL 3600", "CONTAINER.CREATE secrets TTL 3600", "INDEX.CREATE orders /n",
+		`DOC.PUT orders 1 {"n":1}`, `DOC.PUT secrets 1 {"n":1}`,
+		"ACL SETUSER reader on >pw ~* db=orders +@all -@write -@admin -@dangerous +info +doc.touch",
+	} {
+		var args []any
+		for word := range strings.FieldsSeq(line) {
+			args = append(args, word)
+		}
+		drill.Check(t, c.Do(t.Context(), args...).Err())
+	}
+	shown := func(user, password, want string) {
+		b := openBrowser(t, url)
+		b.await(`document.getElementById("login").open`)
+		b.run(chromedp.SendKeys("#login-user", user), chromedp.SendKeys("#login-password", password), b.click("#login-form button"))
+		b.await(`document.querySelectorAll("#documents-list li").length === 1`)
+		b.run(b.click(`#documents-list li:nth-of-type(1) button`))
+		b.await(`!document.getElementById("document").hidden && document.getElementById("document-id").innerText === "1"`)
+		// The buttons of a document are answered together, those of its container before.
+		b.await(`!document.getElementById("document-touch").hidden`)
+		var text, buttons string
+		b.run(chromedp.Evaluate(`["document-touch", "document-edit", "document-ttl-form", "document-delete", "documents-new", "indexes-form"]
+			.filter((id) => !document.getElementById(id).hidden).join(" ")`, &buttons))
+		if buttons != want {
+			t.Errorf("%s is offered %s, want %s", user, buttons, want)
+		}
+		b.run(chromedp.Evaluate(`document.body.innerText`, &text))
+		if saw := strings.Contains(text, "secrets"); saw != (user == "default") {
+			t.Errorf("%s sees the other container: %t", user, saw)
+		}
+	}
+	shown("default", "secret", "document-touch document-edit document-ttl-form document-delete documents-new indexes-form")
+	shown("reader", "pw", "document-touch")
+}
+
 // TestPageOfTests: a server for tests says so at the top of its page, and another one does not.
 func TestPageOfTests(t *testing.T) {
 	harness.Parallel(t)
