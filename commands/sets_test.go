@@ -108,3 +108,32 @@ func TestSetsBesideMaps(t *testing.T) {
 		}
 	})
 }
+
+// TestRandomMembersAreUniform draws from a set of short members, of which pages have many, and with half of its pages
+// split: each has the same chance.
+func TestRandomMembersAreUniform(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	const size = 3000
+	args := []string{"SADD", "s"}
+	for n := range size {
+		args = append(args, fmt.Sprint(n))
+	}
+	w.expect(fmt.Sprintf("(integer) %d", size), args...)
+	draws := drill.Pick(60, 60, 3000) * size
+	counts := map[string]int{}
+	for range draws / size {
+		for _, m := range members(w.do(1, "SRANDMEMBER", "s", fmt.Sprint(-size))) {
+			counts[m]++
+		}
+	}
+	mean, sum := float64(draws)/size, 0.0
+	for n := range size {
+		d := float64(counts[fmt.Sprint(n)]) - mean
+		sum += d * d / mean
+	}
+	// Chi-square with size-1 degrees of freedom has a deviation of sqrt(2 size), about 77.
+	if sum > size+10*77 {
+		t.Errorf("chi-square is %.0f, want about %d", sum, size)
+	}
+}

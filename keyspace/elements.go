@@ -145,10 +145,16 @@ func (h *Elements) Scan(cursor uint64, count int, visit func(Element)) (next uin
 	return cursor
 }
 
-// Random returns a random element. There must be one.
+// Paged reports whether the elements lie in pages.
+func (h *Elements) Paged() bool { return h.c != nil }
+
+// Random returns a random element, each with the same chance. There must be one.
+//
+// A page is drawn, and taken with a chance by its elements. Pages of the linear hash that were not split have twice
+// as many as the others, and chance adds to that.
 func (h *Elements) Random() (e Element) {
 	if h.c != nil {
-		most := 16
+		most := 4*h.c.Count/int(h.c.Buckets) + 8 // in a page, but for one in many millions
 		for range 256 {
 			living := 0
 			var one Element

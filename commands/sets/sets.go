@@ -207,8 +207,8 @@ func parseSPop(in *engine.Input) (engine.Run, error) {
 func pop(x *engine.Context, h *items.Change, count int64) engine.Reply {
 	list := engine.List{Memory: x.Session.Memory}
 	size := int64(h.Len())
-	const large, few, share = 1 << 10, 64, 16 // a large one has pages
-	if size > large && (count <= few || count < size/share) {
+	const few, share = 64, 16
+	if h.Paged() && count < size && (count <= few || count < size/share) {
 		for ; count > 0; count-- {
 			e := h.Random()
 			list.Add(engine.Bulk(e.Field))
