@@ -128,7 +128,7 @@ func parseClientSetInfo(in *engine.Input) (engine.Run, error) {
 	case redisfmt.EqualFold(option, "LIB-VER"):
 		field = func(s *engine.Session) *string { return &s.LibVer }
 	default:
-		return nil, engine.Errorf(engine.ErrSetInfoOption, engine.Shown(option))
+		return nil, engine.Errorf(errSetInfoOption, engine.Shown(option))
 	}
 	if err := engine.CheckClientInfo(engine.Truncate(option), value); err != nil {
 		return nil, err
@@ -147,7 +147,7 @@ func runClientInfo(x *engine.Context) engine.Reply {
 func parseClientList(in *engine.Input) (engine.Run, error) {
 	args := in.Args
 	f := clientFilter{self: true}
-	if err := f.parse(args[2:], engine.ErrClientID); err != nil {
+	if err := f.parse(args[2:], errClientID); err != nil {
 		return nil, err
 	}
 	return func(x *engine.Context) engine.Reply {
@@ -196,7 +196,7 @@ func parseClientPause(in *engine.Input) (engine.Run, error) {
 	case 4:
 		all = redisfmt.EqualFold(in.Args[3], "ALL")
 		if !all && !redisfmt.EqualFold(in.Args[3], "WRITE") {
-			return nil, engine.ErrPauseMode
+			return nil, errPauseMode
 		}
 	default:
 		return nil, engine.Errorf(engine.ErrSubcommandCall, engine.Shown(in.Args[1]), "CLIENT")
@@ -225,7 +225,7 @@ func parseClientUnblock(in *engine.Input) (engine.Run, error) {
 	case redisfmt.EqualFold(in.Args[3], "ERROR"):
 		why = engine.WaitError
 	default:
-		return nil, engine.ErrUnblockReason
+		return nil, errUnblockReason
 	}
 	id, ok := redisfmt.ParseInt(in.Args[2])
 	if !ok {
@@ -325,7 +325,7 @@ func parseClientIDs(args []string, wrong error) (ids []int64, err error) {
 	for _, arg := range args {
 		id, ok := redisfmt.ParseInt(arg)
 		switch {
-		case wrong == engine.ErrKillID && ok && id < 1:
+		case wrong == errKillID && ok && id < 1:
 			return nil, wrong
 		case !ok && len(ids) == 0:
 			return nil, wrong
@@ -357,7 +357,7 @@ func parseClientTest(name, value string, not bool) (clientTest, error) {
 		return text(func(_ *engine.Session, f *engine.ClientFacts) string { return f.LibVer })
 	case "FLAGS":
 		if strings.Trim(value, clientFlags) != "" {
-			return nil, engine.Errorf(engine.ErrClientFlags, engine.Shown(value))
+			return nil, engine.Errorf(errClientFlags, engine.Shown(value))
 		}
 		return func(_ *engine.Session, f *engine.ClientFacts) bool {
 			return !strings.ContainsFunc(value, func(letter rune) bool { return !strings.ContainsRune(f.Flags, letter) })
@@ -373,9 +373,9 @@ func parseClientTest(name, value string, not bool) (clientTest, error) {
 		seconds, ok := redisfmt.ParseInt(value)
 		switch {
 		case !ok:
-			return nil, engine.Errorf(engine.ErrClientAge, strings.ToLower(name))
+			return nil, engine.Errorf(errClientAge, strings.ToLower(name))
 		case seconds <= 0:
-			return nil, engine.Errorf(engine.ErrClientAgeZero, strings.ToLower(name))
+			return nil, engine.Errorf(errClientAgeZero, strings.ToLower(name))
 		case name == "IDLE":
 			return func(_ *engine.Session, f *engine.ClientFacts) bool { return f.Idle >= seconds }, nil
 		}
@@ -406,7 +406,7 @@ func clientType(name string) (clientTest, error) {
 	case "master", "replica", "slave":
 		return func(*engine.Session, *engine.ClientFacts) bool { return false }, nil
 	}
-	return nil, engine.Errorf(engine.ErrClientType, engine.Shown(name))
+	return nil, engine.Errorf(errClientType, engine.Shown(name))
 }
 
 // matcher returns the predicate of the filter, with its databases looked up.
@@ -422,7 +422,7 @@ func (f *clientFilter) matcher(x *engine.Context) (func(s *engine.Session) bool,
 	table := x.Engine.Host.Users().Table()
 	for _, name := range f.users {
 		if table.User(name) == nil {
-			return nil, engine.Errorf(engine.ErrNoSuchUser, engine.Shown(name))
+			return nil, engine.Errorf(errNoSuchUser, engine.Shown(name))
 		}
 	}
 	if f.fault != nil {
@@ -468,7 +468,7 @@ func parseClientKill(in *engine.Input) (engine.Run, error) {
 	if old {
 		options = []string{"ADDR", in.Args[2], "SKIPME", "NO"}
 	}
-	if err := f.parse(options, engine.ErrKillID); err != nil {
+	if err := f.parse(options, errKillID); err != nil {
 		return nil, err
 	}
 	return func(x *engine.Context) engine.Reply {
@@ -485,7 +485,7 @@ func parseClientKill(in *engine.Input) (engine.Run, error) {
 		case !old:
 			return engine.Count(killed)
 		case killed == 0:
-			return engine.Fail(engine.ErrNoSuchClient)
+			return engine.Fail(errNoSuchClient)
 		}
 		return engine.OK
 	}, nil

@@ -132,13 +132,13 @@ func parseCommandGetKeys(in *engine.Input, show func(r *engine.Row, args []strin
 	r, err := engine.Resolve(args)
 	switch named := findNamed(args); {
 	case named == nil:
-		return nil, engine.ErrNoSuchCommand
+		return nil, errNoSuchCommand
 	case !named.HasKeys():
-		return nil, engine.ErrNoKeys
+		return nil, errNoKeys
 	case err != nil:
-		return nil, engine.ErrKeysArity
+		return nil, errKeysArity
 	case len(r.KeysOf(args)) == 0 && r.Scope != engine.ScopeScript:
-		return nil, engine.ErrKeysInvalid
+		return nil, errKeysInvalid
 	}
 	return func(*engine.Context) engine.Reply { return show(r, args) }, nil
 }

@@ -129,7 +129,7 @@ func parseAuth(in *engine.Input) (engine.Run, error) {
 		given.password = in.Args[1]
 		return func(x *engine.Context) engine.Reply {
 			if x.Engine.Host.Users().Table().Default().NoPass() {
-				return engine.Fail(engine.ErrNoPassword)
+				return engine.Fail(errNoPassword)
 			}
 			return authenticate(x, &given)
 		}, nil
@@ -179,10 +179,10 @@ func parseHello(in *engine.Input) (engine.Run, error) {
 	if len(in.Args) > 1 {
 		proto, ok := redisfmt.ParseInt(in.Args[1])
 		if !ok {
-			return nil, engine.ErrProtoVersion
+			return nil, errProtoVersion
 		}
 		if proto < 2 || proto > 3 {
-			return nil, engine.ErrNoProto
+			return nil, errNoProto
 		}
 		h.proto = int(proto)
 	}
@@ -198,7 +198,7 @@ func parseHello(in *engine.Input) (engine.Run, error) {
 			h.name = &rest[1]
 			rest = rest[2:]
 		default:
-			return nil, engine.Errorf(engine.ErrHelloOption, engine.Shown(option))
+			return nil, engine.Errorf(errHelloOption, engine.Shown(option))
 		}
 	}
 	return h.run, nil
@@ -212,7 +212,7 @@ func (h *hello) run(x *engine.Context) engine.Reply {
 		}
 	}
 	if !s.Authenticated.Load() && x.Engine.Host.Users().Table().NeedsLogin() {
-		return engine.Fail(engine.ErrNoAuthHello)
+		return engine.Fail(errNoAuthHello)
 	}
 	s.Update(func() {
 		if h.proto != 0 {

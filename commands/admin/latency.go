@@ -123,7 +123,7 @@ func runLatencyGraph(x *engine.Context) (reply engine.Reply) {
 	event := x.Input.Args[2]
 	x.Engine.Latency.Of(event, func(s *latency.Series) {
 		if s == nil {
-			reply = engine.Fail(engine.Errorf(engine.ErrNoSamples, strings.ToValidUTF8(engine.Shown(event), "?")))
+			reply = engine.Fail(engine.Errorf(errNoSamples, strings.ToValidUTF8(engine.Shown(event), "?")))
 			return
 		}
 		reply = engine.Verbatim(latencyGraph(s, event, x.Now()/1000))

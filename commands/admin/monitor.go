@@ -12,7 +12,7 @@ var MonitorCommand = engine.Command{
 func runMonitor(x *engine.Context) engine.Reply {
 	s := x.Session
 	if s.Multi.Open {
-		return engine.Fail(engine.ErrMonitorInMulti)
+		return engine.Fail(errMonitorInMulti)
 	}
 	if s.Monitoring {
 		return engine.Reply{}

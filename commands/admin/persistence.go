@@ -59,7 +59,7 @@ var PersistenceCommands = []engine.Command{
 		Flags:   engine.Admin | engine.NoScript | engine.NoAsyncLoading | engine.OnNode,
 		Parse: engine.NoParse(unlessEphemeral("SCRUB", func(x *engine.Context) engine.Reply {
 			if !x.Engine.Keyspace().Scrubber().Ask() {
-				return engine.Fail(engine.Errorf(engine.ErrInProgress, "Background scrub"))
+				return engine.Fail(engine.Errorf(errInProgress, "Background scrub"))
 			}
 			return started(x, "Background scrub")
 		})),
@@ -97,7 +97,7 @@ func parseBgsave(in *engine.Input) (engine.Run, error) {
 	}
 	return func(x *engine.Context) engine.Reply {
 		if !x.Engine.Keyspace().SaveInBackground() {
-			return engine.Fail(engine.ErrSaving)
+			return engine.Fail(errSaving)
 		}
 		return started(x, "Background saving")
 	}, nil
@@ -106,7 +106,7 @@ func parseBgsave(in *engine.Input) (engine.Run, error) {
 // compact starts a compaction. what is its name in the reply.
 func compact(x *engine.Context, what string) engine.Reply {
 	if !x.Engine.Keyspace().Compact() {
-		return engine.Fail(engine.Errorf(engine.ErrInProgress, what))
+		return engine.Fail(engine.Errorf(errInProgress, what))
 	}
 	return started(x, what)
 }
@@ -135,7 +135,7 @@ func started(x *engine.Context, what string) engine.Reply {
 func parseBackup(in *engine.Input) (engine.Run, error) {
 	path := strings.Clone(in.Args[1])
 	if path == "" || strings.ContainsRune(path, 0) {
-		return nil, engine.ErrBackupPath
+		return nil, errBackupPath
 	}
 	return unlessEphemeral("BACKUP", func(x *engine.Context) engine.Reply {
 		ks := x.Engine.Keyspace()
@@ -183,7 +183,7 @@ func backupFolder(dir, path string) (string, error) {
 	}
 	path = filepath.Clean(path)
 	if inside, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(inside) {
-		return path, engine.ErrBackupInside
+		return path, errBackupInside
 	}
 	return path, nil
 }

@@ -121,7 +121,7 @@ func parseSubscribe(in *engine.Input, kind engine.SubscriptionKind, word string)
 	}
 	return func(x *engine.Context) engine.Reply {
 		if kind == engine.SubShard && x.Session.Multi.Open { // the other kinds are legal
-			return engine.Fail(engine.ErrShardInMulti)
+			return engine.Fail(errShardInMulti)
 		}
 		kept := make([]string, len(names))
 		for i, name := range names {

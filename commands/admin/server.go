@@ -191,7 +191,7 @@ func parseShutdown(in *engine.Input) (engine.Run, error) {
 	}
 	return func(x *engine.Context) engine.Reply {
 		if abort { // a shutdown starts at once and cannot be aborted
-			return engine.Fail(engine.ErrNoShutdown)
+			return engine.Fail(errNoShutdown)
 		}
 		if !nosave && x.Engine.Pause.IsBusy() {
 			return engine.Fail(engine.ErrBusy)

@@ -37,7 +37,7 @@ func parseSlowlogGet(in *engine.Input) (engine.Run, error) {
 	case 3:
 		n, ok := redisfmt.ParseInt(in.Args[2])
 		if !ok || n < -1 {
-			return nil, engine.ErrSlowlogCount
+			return nil, errSlowlogCount
 		}
 		count = n
 	default:

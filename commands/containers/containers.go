@@ -169,7 +169,7 @@ func (set *containerSettings) create(x *engine.Context) engine.Reply {
 	}
 	c, err := x.Tx.CreateRuled(set.name, set.number, expiry.Policy{Default: set.ttl, Mode: set.mode, Deadline: set.deadline})
 	if err != nil {
-		return engine.Fail(engine.Errorf(engine.ErrNumber, set.name, err))
+		return engine.Fail(engine.Errorf(errNumber, set.name, err))
 	}
 	if err := x.Tx.SetLog(c, log); err != nil {
 		return engine.Fail(err)
@@ -184,9 +184,9 @@ func parseContainerSet(in *engine.Input) (engine.Run, error) {
 		return nil, err
 	case set.hasTTL || set.hasMode || set.deadline != "" || set.hasHold || set.number != 0 || set.log.given():
 	case set.maxKill >= 0 || set.when != engine.Precondition{}:
-		return nil, engine.Errorf(engine.ErrNothingToGuard, set.name)
+		return nil, engine.Errorf(errNothingToGuard, set.name)
 	default:
-		return nil, engine.Errorf(engine.ErrNothingToSet, set.name)
+		return nil, engine.Errorf(errNothingToSet, set.name)
 	}
 	return set.run, nil
 }
@@ -206,13 +206,13 @@ func (set *containerSettings) run(x *engine.Context) engine.Reply {
 // createByDefault is CONTAINER.SET for a container that does not exist.
 func (set *containerSettings) createByDefault(x *engine.Context) engine.Reply {
 	if !set.hasTTL {
-		return engine.Fail(engine.Errorf(engine.ErrContainerTTL, set.name))
+		return engine.Fail(engine.Errorf(errContainerTTL, set.name))
 	}
 	if x.Engine.OverMemory() { // changes of an existing container stay legal
 		return engine.Fail(engine.ErrOOM)
 	}
 	if limit, full := x.Tx.ContainersFull(); full {
-		return engine.Fail(engine.Errorf(engine.ErrContainersFull, set.name, limit))
+		return engine.Fail(engine.Errorf(errContainersFull, set.name, limit))
 	}
 	if err := x.Engine.DiskRefusal(false); err != nil {
 		return engine.Fail(err)
@@ -227,15 +227,15 @@ func (set *containerSettings) createByDefault(x *engine.Context) engine.Reply {
 // change is CONTAINER.SET for a container that exists. An error changes nothing.
 func (set *containerSettings) change(x *engine.Context, c *keyspace.Container) engine.Reply {
 	if set.number != 0 && set.number != c.DB() {
-		return engine.Fail(engine.Errorf(engine.ErrNumberStays, set.name, c.DB()))
+		return engine.Fail(engine.Errorf(errNumberStays, set.name, c.DB()))
 	}
 	was := c.Policy()
 	release := set.hasHold && set.hold == ""
 	if set.deadline != "" && (was.Hold == "" || release) && !x.Tx.DeadlineFree(c, set.deadline) {
 		if x.Tx.Stats(c).Documents == 0 {
-			return engine.Fail(engine.Errorf(engine.ErrDeadlineKept, set.name))
+			return engine.Fail(engine.Errorf(errDeadlineKept, set.name))
 		}
-		return engine.Fail(engine.Errorf(engine.ErrDeadlineStays, set.name))
+		return engine.Fail(engine.Errorf(errDeadlineStays, set.name))
 	}
 	log, err := set.log.of(set.name, c)
 	if err != nil {
@@ -300,10 +300,10 @@ func parseContainerCreate(in *engine.Input) (engine.Run, error) {
 	}
 	return func(x *engine.Context) engine.Reply {
 		if x.Tx.Container(set.name) != nil {
-			return engine.Fail(engine.Errorf(engine.ErrContainerExists, set.name))
+			return engine.Fail(engine.Errorf(errContainerExists, set.name))
 		}
 		if limit, full := x.Tx.ContainersFull(); full {
-			return engine.Fail(engine.Errorf(engine.ErrContainersFull, set.name, limit))
+			return engine.Fail(engine.Errorf(errContainersFull, set.name, limit))
 		}
 		return set.create(x)
 	}, nil
@@ -411,7 +411,7 @@ func parseContainerDrop(in *engine.Input) (engine.Run, error) {
 			return engine.Flag(false)
 		}
 		if c.IsDatabase() {
-			return engine.Fail(engine.Errorf(engine.ErrDropDatabase, name))
+			return engine.Fail(engine.Errorf(errDropDatabase, name))
 		}
 		x.Tx.Drop(c)
 		return engine.Flag(true)

@@ -61,10 +61,10 @@ func onIndex(in *engine.Input, run func(x *engine.Context, c *keyspace.Container
 func parseIndexCreate(in *engine.Input) (engine.Run, error) {
 	return onIndex(in, func(x *engine.Context, c *keyspace.Container, d index.Definition) engine.Reply {
 		if n := len(c.Indexes()); n >= index.MaxIndexes && !c.HasIndex(d) {
-			return engine.Fail(engine.Errorf(engine.ErrIndexesFull, n, index.MaxIndexes))
+			return engine.Fail(engine.Errorf(errIndexesFull, n, index.MaxIndexes))
 		}
 		if !x.Tx.CreateIndex(c, d) {
-			return engine.Fail(engine.Errorf(engine.ErrIndexExists, engine.Shown(d.String())))
+			return engine.Fail(engine.Errorf(errIndexExists, engine.Shown(d.String())))
 		}
 		return engine.OK
 	})
@@ -76,7 +76,7 @@ func parseIndexDrop(in *engine.Input) (engine.Run, error) {
 			return engine.Integer(1)
 		}
 		if other, err := index.Define(d.Pointers(), !d.Geo()); err == nil && c.HasIndex(other) {
-			return engine.Fail(engine.Errorf(engine.ErrIndexOther, engine.Shown(d.String()), engine.Shown(other.String())))
+			return engine.Fail(engine.Errorf(errIndexOther, engine.Shown(d.String()), engine.Shown(other.String())))
 		}
 		return engine.Integer(0)
 	})

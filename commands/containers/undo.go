@@ -66,22 +66,22 @@ func undoError(x *engine.Context, name, as string, err error) error {
 	case isNothing:
 		return nothingToUndo(name, nothing, x.Now())
 	case errors.Is(err, undo.ErrNotEmpty):
-		return engine.Errorf(engine.ErrUndoNotEmpty, name)
+		return engine.Errorf(errUndoNotEmpty, name)
 	case errors.Is(err, undo.ErrExists):
-		return engine.Errorf(engine.ErrUndoExists, name)
+		return engine.Errorf(errUndoExists, name)
 	case errors.Is(err, undo.ErrRuleAs):
-		return engine.Errorf(engine.ErrUndoRuleAs, name)
+		return engine.Errorf(errUndoRuleAs, name)
 	case errors.Is(err, undo.ErrNameTaken):
-		return engine.Errorf(engine.ErrUndoNameTaken, name, as)
+		return engine.Errorf(errUndoNameTaken, name, as)
 	}
 	if as == "" {
 		as = name
 	}
 	if errors.Is(err, undo.ErrFullOfName) {
 		limit, _ := x.Tx.ContainersFull()
-		return engine.Errorf(engine.ErrContainersFull, as, limit)
+		return engine.Errorf(errContainersFull, as, limit)
 	}
-	return engine.Errorf(engine.ErrNumber, as, err)
+	return engine.Errorf(errNumber, as, err)
 }
 
 // nothingToUndo says why nothing can be taken back at a moment in ms.
@@ -89,17 +89,17 @@ func nothingToUndo(name string, e *undo.NothingError, now int64) error {
 	change := &e.Change
 	switch {
 	case e.Unknown:
-		return engine.Errorf(engine.ErrUndoUnknown, name)
+		return engine.Errorf(errUndoUnknown, name)
 	case change.What == "":
-		return engine.Errorf(engine.ErrUndoNothing, name)
+		return engine.Errorf(errUndoNothing, name)
 	case change.What == expiry.Swapped || change.What == expiry.Restored:
-		return engine.Errorf(engine.ErrUndoNever, name, change.What, utc(change.At))
+		return engine.Errorf(errUndoNever, name, change.What, utc(change.At))
 	case change.Undo == 0 && change.What == expiry.Flushed:
-		return engine.Errorf(engine.ErrUndoFlush, name, utc(change.At))
+		return engine.Errorf(errUndoFlush, name, utc(change.At))
 	case change.Undo == 0:
-		return engine.Errorf(engine.ErrUndoNoWindow, name, change.What, utc(change.At))
+		return engine.Errorf(errUndoNoWindow, name, change.What, utc(change.At))
 	case change.Undo == expiry.EndedEarly || change.Undo > now:
-		return engine.Errorf(engine.ErrUndoEarly, name, change.What, utc(change.At))
+		return engine.Errorf(errUndoEarly, name, change.What, utc(change.At))
 	}
-	return engine.Errorf(engine.ErrUndoOver, name, change.What, utc(change.At), utc(change.Undo))
+	return engine.Errorf(errUndoOver, name, change.What, utc(change.At), utc(change.Undo))
 }

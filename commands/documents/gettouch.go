@@ -23,7 +23,7 @@ func parseDocGetTouch(in *engine.Input) (engine.Run, error) {
 		value := o.Value("seconds")
 		seconds, ok := parseMinAge(value)
 		if !ok {
-			o.Fail(engine.Errorf(engine.ErrMinAge, expiry.Quote(value), int64(expiry.MaxTTL), expiry.InSeconds(value)))
+			o.Fail(engine.Errorf(errMinAge, expiry.Quote(value), int64(expiry.MaxTTL), expiry.InSeconds(value)))
 		}
 		minAge = seconds * 1000
 	}

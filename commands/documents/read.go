@@ -133,7 +133,7 @@ func parseDocMget(in *engine.Input) (engine.Run, error) {
 	options := trailingMeta(in.Args)
 	ids, meta := in.Args[2:len(in.Args)-options], options > 0
 	if items.Misplaced(ids, "WITHMETA") {
-		return nil, engine.ErrMetaLast
+		return nil, errMetaLast
 	}
 	return items.OnDocuments(in.Args[1], ids, func(x *engine.Context, docs iter.Seq[items.DocTarget]) engine.Reply {
 		var replies []engine.Reply
@@ -277,7 +277,7 @@ func parseDocScan(in *engine.Input) (engine.Run, error) {
 		case "COUNT":
 			value := o.Value("a whole number of at least 1")
 			if options.Count, ok = items.ParseCount(value); !ok {
-				o.Fail(engine.Errorf(engine.ErrScanCount, expiry.Quote(value)))
+				o.Fail(engine.Errorf(errScanCount, expiry.Quote(value)))
 			}
 		case "WITHDOCS":
 			withDocs = true
@@ -286,7 +286,7 @@ func parseDocScan(in *engine.Input) (engine.Run, error) {
 		}
 	}
 	if meta && !withDocs {
-		o.Fail(engine.ErrMetaNeedsDoc)
+		o.Fail(errMetaNeedsDoc)
 	}
 	if o.Err != nil {
 		return nil, o.Err

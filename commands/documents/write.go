@@ -50,7 +50,7 @@ var runDocPut = items.OnDocument(func(x *engine.Context, d items.DocTarget) engi
 	if !d.Found && d.Container.IsDatabase() {
 		if c := x.Tx.Container(d.ID); c != nil && !c.IsDatabase() { // DOC.PUT 1 orders, where orders 1 is meant
 			database, name := d.Container.Name(), engine.Shown(d.ID)
-			return engine.Fail(engine.Errorf(engine.ErrExchanged, database, name, name, database))
+			return engine.Fail(engine.Errorf(errExchanged, database, name, name, database))
 		}
 	}
 	if ts != 0 {
@@ -238,7 +238,7 @@ func countDocuments(in *engine.Input, command string, do, missing func(x *engine
 	case err != nil:
 		return nil, err
 	case end < len(in.Args) && len(ids) > 1, items.Misplaced(ids, "IFMATCH"):
-		return nil, engine.Errorf(engine.ErrMatchOneID, strings.ToUpper(command))
+		return nil, engine.Errorf(errMatchOneID, strings.ToUpper(command))
 	}
 	return items.OnDocuments(in.Args[1], ids, func(x *engine.Context, docs iter.Seq[items.DocTarget]) engine.Reply {
 		n := 0

@@ -41,7 +41,7 @@ func OnDocument(do func(x *engine.Context, d DocTarget) engine.Reply) engine.Run
 func PlaceOfDocument(x *engine.Context) (c *keyspace.Container, id string, err error) {
 	id = x.Input.Args[2]
 	if id == "" {
-		return nil, "", engine.ErrEmptyID
+		return nil, "", errEmptyID
 	}
 	c, err = x.Container(x.Input.Args[1])
 	return c, id, err
@@ -51,7 +51,7 @@ func PlaceOfDocument(x *engine.Context) (c *keyspace.Container, id string, err e
 // looks them up one by one. name is the container's.
 func OnDocuments(name string, ids []string, do func(x *engine.Context, docs iter.Seq[DocTarget]) engine.Reply) (engine.Run, error) {
 	if slices.Contains(ids, "") {
-		return nil, engine.ErrEmptyID
+		return nil, errEmptyID
 	}
 	return func(x *engine.Context) engine.Reply {
 		c, err := x.Container(name)
@@ -185,9 +185,9 @@ func ParsePaths(command string, args []string) ([]jsondoc.Pointer, error) {
 		var err error
 		switch {
 		case redisfmt.EqualFold(arg, "WITHMETA"):
-			return nil, engine.Errorf(engine.ErrMetaAfterPath, command)
+			return nil, engine.Errorf(errMetaAfterPath, command)
 		case redisfmt.EqualFold(arg, "PATH"):
-			return nil, engine.Errorf(engine.ErrPathTwice, command)
+			return nil, engine.Errorf(errPathTwice, command)
 		}
 		if paths[i], err = jsondoc.ParsePointer(arg); err != nil {
 			return nil, err

@@ -116,7 +116,7 @@ func DatabaseByName(x *engine.Context, name string) (*keyspace.Container, error)
 	case !ok:
 		return nil, engine.ErrNotInteger
 	case n < math.MinInt32 || n > math.MaxInt32:
-		return nil, engine.ErrNotInt32
+		return nil, errNotInt32
 	case n >= 0:
 		if c := x.Tx.ContainerOfDB(uint32(n)); c != nil {
 			return c, nil

@@ -146,7 +146,7 @@ func (c ValueCondition) Check() error {
 		return nil
 	}
 	if _, err := hex.DecodeString(*c.operand); err != nil || len(*c.operand) != digestLength {
-		return engine.ErrDigest
+		return errDigest
 	}
 	return nil
 }
@@ -273,14 +273,14 @@ func ParseExpireCondition(args []string) (expireCondition, error) {
 		case redisfmt.EqualFold(arg, "LT"):
 			c.lt = true
 		default:
-			return c, engine.Errorf(engine.ErrExpireOption, engine.Shown(arg))
+			return c, engine.Errorf(errExpireOption, engine.Shown(arg))
 		}
 	}
 	switch {
 	case c.nx && (c.xx || c.gt || c.lt):
-		return c, engine.ErrExpireConflict
+		return c, errExpireConflict
 	case c.gt && c.lt:
-		return c, engine.ErrExpireOrder
+		return c, errExpireOrder
 	}
 	return c, nil
 }
@@ -391,7 +391,7 @@ func (o *NamedOptions) Next() bool {
 			continue
 		}
 		if o.Given&(1<<i) != 0 {
-			o.Fail(engine.Errorf(engine.ErrOptionTwice, name))
+			o.Fail(engine.Errorf(errOptionTwice, name))
 			return false
 		}
 		o.Given |= 1 << i
@@ -404,9 +404,9 @@ func (o *NamedOptions) Next() bool {
 	}
 	legal := strings.Join(o.Legal, ", ")
 	if meant != "" {
-		o.Fail(engine.Errorf(engine.ErrMeantOption, engine.Shown(word), legal, engine.Shown(meant)))
+		o.Fail(engine.Errorf(errMeantOption, engine.Shown(word), legal, engine.Shown(meant)))
 	} else {
-		o.Fail(engine.Errorf(engine.ErrUnknownOption, engine.Shown(word), legal))
+		o.Fail(engine.Errorf(errUnknownOption, engine.Shown(word), legal))
 	}
 	return false
 }
@@ -414,7 +414,7 @@ func (o *NamedOptions) Next() bool {
 // Value takes the option's value, the next argument. what describes legal values in the error.
 func (o *NamedOptions) Value(what string) string {
 	if len(o.Args) == 0 {
-		o.Fail(engine.Errorf(engine.ErrOptionValue, o.Name, what))
+		o.Fail(engine.Errorf(errOptionValue, o.Name, what))
 		return ""
 	}
 	value := o.Args[0]
@@ -435,7 +435,7 @@ func (o *NamedOptions) number(low, high int64, unit string) int64 {
 		if unit != "" {
 			unit += expiry.InSeconds(text)
 		}
-		o.Fail(engine.Errorf(engine.ErrOptionRange, o.Name, expiry.Quote(text), low, high, unit))
+		o.Fail(engine.Errorf(errOptionRange, o.Name, expiry.Quote(text), low, high, unit))
 		return low
 	}
 	return n
@@ -460,9 +460,9 @@ func ParseTimeout(text string) (ms int64, err error) {
 	ms, ok := redisfmt.ParseInt(text)
 	switch {
 	case !ok:
-		return 0, engine.ErrTimeout
+		return 0, errTimeout
 	case ms < 0:
-		return 0, engine.ErrNegativeTime
+		return 0, errNegativeTime
 	}
 	return ms, nil
 }

@@ -130,7 +130,7 @@ func parseCopy(in *engine.Input) (engine.Run, error) {
 		case o.err != nil:
 			return engine.Fail(o.err)
 		case from == to && key == destination:
-			return engine.Fail(engine.ErrSameObject)
+			return engine.Fail(errSameObject)
 		}
 		it, found := x.Read(from, key)
 		if !found {
@@ -159,7 +159,7 @@ func runMove(x *engine.Context) engine.Reply {
 	case err != nil:
 		return engine.Fail(err)
 	case from == to:
-		return engine.Fail(engine.ErrSameObject)
+		return engine.Fail(errSameObject)
 	}
 	it, found := x.Tx.Get(from, key)
 	if !found {
@@ -211,7 +211,7 @@ func runSwapDB(x *engine.Context) engine.Reply {
 	for i, which := range []string{"first", "second"} {
 		sides[i], errs[i] = items.DatabaseByName(x, names[i])
 		if errs[i] != nil && errs[i] != engine.ErrDatabase {
-			return engine.Fail(engine.Errorf(engine.ErrIndex, which))
+			return engine.Fail(engine.Errorf(errIndex, which))
 		}
 	}
 	if errs[0] != nil || errs[1] != nil {

@@ -106,7 +106,7 @@ func objectIdleTime(x *engine.Context, c *keyspace.Container, key string, _ keys
 	x.Engine.Keyspace().TrackAccesses()
 	a, _ := x.Tx.Accesses(c, key)
 	if a.LFU {
-		return engine.Fail(engine.ErrNoIdleTime)
+		return engine.Fail(errNoIdleTime)
 	}
 	return engine.Integer(a.Idle / 1000)
 }
@@ -114,7 +114,7 @@ func objectIdleTime(x *engine.Context, c *keyspace.Container, key string, _ keys
 func objectFreq(x *engine.Context, c *keyspace.Container, key string, _ keyspace.Item) engine.Reply {
 	a, _ := x.Tx.Accesses(c, key)
 	if !a.LFU {
-		return engine.Fail(engine.ErrNoLFU)
+		return engine.Fail(errNoLFU)
 	}
 	return engine.Count(a.Frequency)
 }

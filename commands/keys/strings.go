@@ -161,7 +161,7 @@ func bulkOrNull(it keyspace.Item, found bool) engine.Reply {
 // checkLength returns an error if a value is larger than maxSize bytes.
 func checkLength(length, maxSize int) error {
 	if length > maxSize {
-		return engine.ErrTooLong
+		return errTooLong
 	}
 	return nil
 }
@@ -233,13 +233,13 @@ func parseDelEx(in *engine.Input) (engine.Run, error) {
 		c, it, found, err := getPlain(x, x.Input.Args[1])
 		switch {
 		case err == engine.ErrWrongType:
-			return engine.Fail(engine.ErrConditionType)
+			return engine.Fail(errConditionType)
 		case err != nil:
 			return engine.Fail(err)
 		case !found:
 			return engine.Flag(false)
 		case !known:
-			return engine.Fail(engine.ErrCondition)
+			return engine.Fail(errCondition)
 		}
 		if err := when.Check(); err != nil {
 			return engine.Fail(err)
@@ -473,9 +473,9 @@ func parseMSetEx(in *engine.Input) (engine.Run, error) {
 	args := in.Args[2:]
 	switch {
 	case !ok || n < 1 || n > math.MaxInt32:
-		return nil, engine.ErrKeyNumber
+		return nil, errKeyNumber
 	case n > int64(len(args)/2):
-		return nil, engine.ErrKeyPairs
+		return nil, errKeyPairs
 	}
 	pairs, err := parsePairs(args[:2*n], in.MaxValue, "msetex")
 	if err != nil {
@@ -568,7 +568,7 @@ func parseDecrBy(in *engine.Input) (engine.Run, error) {
 	case !ok:
 		return nil, engine.ErrNotInteger
 	case by == -by && by != 0: // the smallest integer has no negation
-		return nil, engine.ErrDecrement
+		return nil, errDecrement
 	}
 	return incrBy(-by), nil
 }

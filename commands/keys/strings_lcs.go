@@ -45,7 +45,7 @@ func parseLCSOptions(args []string) (o lcsOptions, err error) {
 		args = args[used:]
 	}
 	if o.ranges && o.lengthOnly {
-		return o, engine.ErrLCSOptions
+		return o, errLCSOptions
 	}
 	return o, nil
 }
@@ -66,7 +66,7 @@ func parseLCS(in *engine.Input) (engine.Run, error) {
 			}
 		}
 		if err == engine.ErrWrongType {
-			err = engine.ErrLCSType
+			err = errLCSType
 		}
 		return engine.Fail(err)
 	}, nil
@@ -117,7 +117,7 @@ func newLCSTable(a, b string, maxSize int) (*lcsTable, error) {
 	const size = 4 // bytes of a cell
 	width := len(b) + 1
 	if len(a)+1 > maxSize/size/width {
-		return nil, engine.ErrLCSMemory
+		return nil, errLCSMemory
 	}
 	t := &lcsTable{a: a, b: b, cells: make([]uint32, (len(a)+1)*width)}
 	for i := range len(a) {

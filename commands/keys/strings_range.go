@@ -71,7 +71,7 @@ func parseSetRange(in *engine.Input) (engine.Run, error) {
 	case !ok:
 		return nil, engine.ErrNotInteger
 	case offset < 0:
-		return nil, engine.ErrOffset
+		return nil, errOffset
 	}
 	e := items.EditOf(func(s string) string { return overwrite(s, int(offset), value) })
 	return func(x *engine.Context) engine.Reply {
@@ -82,7 +82,7 @@ func parseSetRange(in *engine.Input) (engine.Run, error) {
 		case value == "": // creates no missing key
 			return engine.Count(len(it.Body))
 		case offset > int64(maxSize-len(value)):
-			return engine.Fail(engine.ErrTooLong)
+			return engine.Fail(errTooLong)
 		}
 		if !e.Ready(x, items.DocTarget{Container: c, ID: key, Item: it, Found: found}, len(value)) {
 			return engine.Reply{}

@@ -42,7 +42,7 @@ func parseDocQuery(in *engine.Input) (engine.Run, error) {
 			value := o.Value("a whole number of at least 1")
 			n, ok := items.ParseCount(value)
 			if !ok || n > page.MaxCount {
-				o.Fail(engine.Errorf(engine.ErrQueryCount, expiry.Quote(value), page.MaxCount))
+				o.Fail(engine.Errorf(errQueryCount, expiry.Quote(value), page.MaxCount))
 			}
 			d.count = n
 		case "CURSOR":
@@ -56,12 +56,12 @@ func parseDocQuery(in *engine.Input) (engine.Run, error) {
 		case "PARAMS":
 			values := o.Values("a name and its value in JSON")
 			if len(values)%2 != 0 {
-				o.Fail(engine.Errorf(engine.ErrQueryParams, len(values)))
+				o.Fail(engine.Errorf(errQueryParams, len(values)))
 				break
 			}
 			for i := 0; i < len(values); i += 2 {
 				if word := strings.ToUpper(values[i]); slices.Contains(o.Legal, word) {
-					o.Fail(engine.Errorf(engine.ErrQueryParamsLast, word))
+					o.Fail(engine.Errorf(errQueryParamsLast, word))
 				}
 				params = append(params, query.Param{Name: values[i], JSON: values[i+1]})
 			}
@@ -69,7 +69,7 @@ func parseDocQuery(in *engine.Input) (engine.Run, error) {
 	}
 	if o.Err != nil {
 		if o.Given == 0 && in.Args[2] != "" && !strings.ContainsAny(in.Args[2], " \n\t") && o.Meant(in.Args[3]) == "" {
-			return nil, engine.Errorf(engine.ErrUnquoted, expiry.Quote(in.Args[2]), expiry.Quote(in.Args[3]))
+			return nil, engine.Errorf(errUnquoted, expiry.Quote(in.Args[2]), expiry.Quote(in.Args[3]))
 		}
 		return nil, o.Err
 	}
@@ -83,9 +83,9 @@ func parseDocQuery(in *engine.Input) (engine.Run, error) {
 	}
 	switch {
 	case d.ids && (d.query.Grouped() || d.query.Distinct()):
-		return nil, engine.ErrIDsOfGroups
+		return nil, errIDsOfGroups
 	case d.meta && !d.query.Whole():
-		return nil, engine.ErrMetaNeedsAll
+		return nil, errMetaNeedsAll
 	}
 	return d.run, nil
 }

@@ -14,9 +14,9 @@ const errQueryBudgetShared = ", which are left of those of all queries of this E
 
 // OverBudget is the error of a query that would have to examine more documents than it may.
 func (r *queryRun) overBudget() error {
-	what := fmt.Sprintf(engine.ErrQueryBudget, r.budget)
+	what := fmt.Sprintf(errQueryBudget, r.budget)
 	if r.examined < r.budget {
-		what += fmt.Sprintf(engine.ErrQueryBudgetWork, r.examined, queryWork>>10)
+		what += fmt.Sprintf(errQueryBudgetWork, r.examined, queryWork>>10)
 	}
 	if r.x.Queued && r.budget < budgetOf(r.x.Engine)/10 {
 		what += errQueryBudgetShared

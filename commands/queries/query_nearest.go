@@ -3,7 +3,6 @@ package queries
 import (
 	"math"
 
-	"mayfly/commands/engine"
 	"mayfly/keyspace/index"
 	"mayfly/keyspace/selection"
 	"mayfly/query/page"
@@ -34,14 +33,14 @@ func (r *queryRun) readNearest(newResults func() (*page.Page, error)) error {
 	for metres := float64(firstRing); ; {
 		plan, ok := selection.Near(r.c.IndexSet(), *r.nearest, metres)
 		if !ok {
-			return engine.ErrQueryIndexGone
+			return errQueryIndexGone
 		}
 		r.plan = plan
 		err := r.x.Tx.Reader(r.c).Index(&plan, selection.Place{}, func(s selection.Slice, _ func(i int) selection.Place) bool {
 			return r.examine(s, func(int) string { return "" })
 		})
 		if err == selection.ErrIndexGone {
-			err = engine.ErrQueryIndexGone
+			err = errQueryIndexGone
 		}
 		found, wanted := r.results.Within(metres), r.results.Wanted()
 		if err != nil || r.err != nil || r.over || r.x.Abandoned || found >= wanted || metres >= index.FarthestPoint {

@@ -93,7 +93,7 @@ func (d *documentQuery) run(x *engine.Context) engine.Reply {
 	err = r.read(newResults)
 	x.Examined += r.work
 	x.Engine.Queries.Add(r.counts())
-	if err == engine.ErrQueryIndexGone && d.from.Position == "" {
+	if err == errQueryIndexGone && d.from.Position == "" {
 		return d.run(x) // the index was dropped meanwhile, and no client knows of it
 	}
 	switch {
@@ -155,7 +155,7 @@ func (r *queryRun) choose() error {
 	switch rest := position[1:]; position[0] {
 	case scanPosition:
 		if len(rest) < 4 {
-			return engine.ErrQueryCursor
+			return errQueryCursor
 		}
 		if rest[:4] != r.hashCheck() {
 			return engine.ErrQueryOtherFolder
@@ -165,21 +165,21 @@ func (r *queryRun) choose() error {
 		definition, place, _ := strings.Cut(rest, "\x00")
 		var ok bool
 		if r.place, ok = selection.ParsePlace(place); !ok {
-			return engine.ErrQueryCursor
+			return errQueryCursor
 		}
 		if r.plan, r.indexed = selection.Choose(r.c.IndexSet(), r.query, definition); !r.indexed || r.query.Sorts() && !r.plan.Ordered {
-			return engine.ErrQueryIndexGone
+			return errQueryIndexGone
 		}
 	case endPosition:
 		var ok bool
 		if r.end, ok = selection.ParseEndPlace(rest); !ok {
-			return engine.ErrQueryCursor
+			return errQueryCursor
 		}
 		if r.chooseEnds(); r.ends == nil {
-			return engine.ErrQueryCursor
+			return errQueryCursor
 		}
 	default:
-		return engine.ErrQueryCursor
+		return errQueryCursor
 	}
 	return nil
 }
@@ -259,7 +259,7 @@ func (r *queryRun) read(newResults func() (*page.Page, error)) error {
 			})
 		})
 		if err == selection.ErrIndexGone {
-			err = engine.ErrQueryIndexGone
+			err = errQueryIndexGone
 		}
 		if err != nil {
 			return err

@@ -109,7 +109,7 @@ func parseCat(in *engine.Input) (engine.Run, error) {
 	case 1:
 		names, ok := engine.Catalogue.Members(args[0])
 		if !ok {
-			return nil, engine.Errorf(engine.ErrNoCategory, shown(args[0]))
+			return nil, engine.Errorf(errNoCategory, shown(args[0]))
 		}
 		return func(*engine.Context) engine.Reply { return engine.Bulks(names...) }, nil
 	}
