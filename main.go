@@ -113,7 +113,7 @@ func run(options *config.Config) error {
 	e.Slowlog.SetThreshold(settings.SlowlogThreshold)
 	e.Slowlog.SetLength(settings.SlowlogLength)
 	e.QueryBudget.Store(int64(settings.QueryBudget))
-	e.SetHashEncoding(settings.HashMaxEntries, settings.HashMaxValue)
+	e.SetEncodings(settings.Encodings)
 	e.Scripts.SetEnabled(settings.Scripts)
 	e.Scripts.SetTimeLimit(settings.LuaTimeLimit)
 	e.Latency.SetThreshold(settings.LatencyThreshold)
@@ -325,8 +325,8 @@ func applyChanges(options *config.Config, engine *engine.Engine) {
 	on("slowlog-log-slower-than", func(s *config.Settings) { engine.Slowlog.SetThreshold(s.SlowlogThreshold) })
 	on("query-budget", func(s *config.Settings) { engine.QueryBudget.Store(int64(s.QueryBudget)) })
 	on("scripts", func(s *config.Settings) { engine.Scripts.SetEnabled(s.Scripts) })
-	for _, option := range []string{"hash-max-listpack-entries", "hash-max-listpack-value", "hash-max-ziplist-entries", "hash-max-ziplist-value"} {
-		on(option, func(s *config.Settings) { engine.SetHashEncoding(s.HashMaxEntries, s.HashMaxValue) })
+	for _, option := range config.EncodingOptions {
+		on(option.Name, func(s *config.Settings) { engine.SetEncodings(s.Encodings) })
 	}
 	for _, option := range []string{"lua-time-limit", "busy-reply-threshold"} {
 		on(option, func(s *config.Settings) { engine.Scripts.SetTimeLimit(s.LuaTimeLimit) })

@@ -100,6 +100,14 @@ var (
 	memberAdd = []string{"SADD", "large-set", anyID}
 	memberHas = []string{"SISMEMBER", "large-set", anyID}
 	memberPop = []string{"SPOP", "large-set"}
+	scoredAdd = []string{"ZADD", "board", "__rand_int__", anyID}
+	scoredOf  = []string{"ZSCORE", "board", anyID}
+	rankOf    = []string{"ZRANK", "board", anyID}
+	leastPop  = []string{"ZPOPMIN", "board"}
+	listPush  = []string{"LPUSH", "queue", twenty}
+	listPop   = []string{"RPOP", "queue"}
+	range100  = []string{"LRANGE", "queue", "0", "99"}
+	range600  = []string{"LRANGE", "queue", "0", "599"}
 
 	putLua = []string{"EVALSHA", sha(luaPut), "1", anyID, set, anyBody}
 )
@@ -169,6 +177,14 @@ var comparedWorkloads = []workload{
 	{"SADD to a large set, depth 16", plainKeys, benchmark(16, 250_000, memberAdd), benchmark(16, 250_000, memberAdd), rateAndCPU(0.5, 0)},
 	{"SISMEMBER of a large set, depth 16", plainKeys, benchmark(16, 400_000, memberHas), benchmark(16, 400_000, memberHas), rateAndCPU(1.0, 0)},
 	{"SPOP from a large set, depth 16", plainKeys, benchmark(16, 40_000, memberPop), benchmark(16, 40_000, memberPop), rateAndCPU(0.5, 0)},
+	{"ZADD to a large sorted set, depth 16", plainKeys, benchmark(16, 200_000, scoredAdd), benchmark(16, 200_000, scoredAdd), rateAndCPU(0.7, 0)},
+	{"ZSCORE of a large sorted set, depth 16", plainKeys, benchmark(16, 400_000, scoredOf), benchmark(16, 400_000, scoredOf), rateAndCPU(1.0, 0)},
+	{"ZRANK of a large sorted set, depth 16", plainKeys, benchmark(16, 200_000, rankOf), benchmark(16, 200_000, rankOf), rateAndCPU(0.7, 0)},
+	{"ZPOPMIN from a large sorted set, depth 16", plainKeys, benchmark(16, 40_000, leastPop), benchmark(16, 40_000, leastPop), rateAndCPU(0.7, 0)},
+	{"LPUSH to a long list, depth 16", plainKeys, benchmark(16, 250_000, listPush), benchmark(16, 250_000, listPush), rateAndCPU(0.5, 0)},
+	{"LRANGE of 100, depth 16", plainKeys, benchmark(16, 40_000, range100), benchmark(16, 40_000, range100), rateAndCPU(1.0, 0)},
+	{"LRANGE of 600, depth 16", plainKeys, benchmark(16, 10_000, range600), benchmark(16, 10_000, range600), rateAndCPU(1.0, 0)},
+	{"RPOP from a long list, depth 16", plainKeys, benchmark(16, 250_000, listPop), benchmark(16, 250_000, listPop), rateAndCPU(0.7, 0)},
 
 	{"release of another's lock, depth 16", plainKeys, withLua(luaRelease, benchmark(16, 250_000, releaseOthers)), withLua(luaRelease, benchmark(16, 250_000, releaseOthers)), rateAndCPU(0.5, 0)},
 	{"lock taken and released, depth 16", plainKeys, withLua(luaRelease, locks(16)), withLua(luaRelease, locks(16)), rateAndCPU(0.5, 0)},

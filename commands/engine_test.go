@@ -89,8 +89,15 @@ func TestLongestID(t *testing.T) {
 	for _, r := range engine.TableSorted {
 		if r.Items.First == 1 {
 			args := append([]string{r.Name}, slices.Repeat([]string{"1"}, max(r.Arity, -r.Arity, r.CountedArity(), -r.CountedArity())-1)...)
-			if r.Name == "json.strappend" {
-				args[len(args)-1] = `"1"` // it appends strings only
+			switch r.Name { // what they check before they look for the key
+			case "json.strappend":
+				args[len(args)-1] = `"1"`
+			case "linsert":
+				args[2] = "BEFORE"
+			case "lmove", "blmove":
+				args[3], args[4] = "LEFT", "LEFT"
+			case "zlexcount", "zrangebylex", "zrevrangebylex", "zremrangebylex":
+				args[2], args[3] = "-", "+"
 			}
 			args[1] = longest + "k"
 			w.expect("(error) ERR id of 65537 bytes is too long: legal are up to 65536", args...)

@@ -40,6 +40,7 @@ func BenchmarkExecute(b *testing.B) {
 		{"JSON.GET $.total", []string{"JSON.GET", benchDoc, "$.total"}},
 		{"JSON.SET", []string{"JSON.SET", benchDoc, "$", document}},
 		{"DOC.PATCH of 285 bytes", []string{"DOC.PATCH", "0", benchDoc, "INCR", "/id", "1"}},
+		{"LPUSH", []string{"LPUSH", "queue", "a value of 20 bytes."}},
 		{"JSON.NUMINCRBY", []string{"JSON.NUMINCRBY", benchDoc, "$.id", "1"}},
 	} {
 		b.Run(c.name, func(b *testing.B) {

@@ -8,10 +8,12 @@ import (
 	"mayfly/commands/hashes"
 	"mayfly/commands/jsons"
 	"mayfly/commands/keys"
+	"mayfly/commands/lists"
 	"mayfly/commands/nodes"
 	"mayfly/commands/queries"
 	"mayfly/commands/scripting"
 	"mayfly/commands/sets"
+	"mayfly/commands/sortedsets"
 	"mayfly/commands/streams"
 	"mayfly/commands/users"
 )
@@ -30,6 +32,12 @@ var families = []engine.Family{
 	{Group: "hash", Since: "", Touches: engine.TouchesSelected, Commands: hashes.Commands},
 	{Group: "hash", Since: "", Touches: engine.TouchesSelected, Commands: hashes.EndCommands},
 	{Group: "set", Since: "", Touches: engine.TouchesSelected, Commands: sets.Commands},
+	{Group: "sorted-set", Since: "", Touches: engine.TouchesSelected, Commands: sortedsets.Commands},
+	{Group: "sorted-set", Since: "", Touches: engine.TouchesSelected, Commands: sortedsets.RangeCommands},
+	{Group: "sorted-set", Since: "", Touches: engine.TouchesSelected, Commands: sortedsets.AlgebraCommands},
+	{Group: "sorted-set", Since: "", Touches: engine.TouchesSelected, Commands: sortedsets.PopCommands},
+	{Group: "list", Since: "", Touches: engine.TouchesSelected, Commands: lists.Commands},
+	{Group: "list", Since: "", Touches: engine.TouchesSelected, Commands: lists.MoveCommands},
 	{Group: "generic", Since: "", Touches: engine.TouchesSelected, Commands: keys.KeyCommands},
 	{Group: "generic", Since: "", Touches: engine.TouchesSelected, Commands: keys.MoveCommands},
 	{Group: "generic", Since: "", Touches: engine.TouchesSelected, Commands: []engine.Command{keys.ObjectCommand}},

@@ -22,6 +22,7 @@ import (
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 	"mayfly/keyspace/eviction"
+	"mayfly/redisfmt"
 	"mayfly/test/drill"
 	"mayfly/vfs"
 	"mayfly/vfs/vfstest"
@@ -94,7 +95,7 @@ func (w *harness) open() {
 	}
 	w.engine.Scripts.LeastHard = time.Hour // a busy machine ends no script of a test
 	w.engine.Auth.Clock = w.clock.Now
-	w.engine.SetHashEncoding(512, 64)
+	w.engine.SetEncodings(redisfmt.DefaultEncodings)
 	w.engine.Auth.After = func(_ time.Duration, f func()) { f() }
 	w.engine.Leadership.After = func(_ time.Duration, f func()) { w.graceOver = f }
 	broker := &w.engine.Broker

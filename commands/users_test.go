@@ -24,6 +24,9 @@ var touchedBy = map[string]string{
 	"selected": "append copy* dbsize decr decrby del delex delifeq digest eval eval_ro evalsha evalsha_ro exists expire expireat expiretime flushdb get getdel getex getrange getset " +
 		"expiremember expirememberat hdel hexists hexpire hexpireat hexpiretime hget hgetall hgetdel hgetex hincrby hincrbyfloat hkeys hlen hmget hmset hpersist hpexpire hpexpireat hpexpiretime hpttl hrandfield " +
 		"hscan hset hsetex hsetnx hstrlen httl hvals " +
+		"blmove blmpop blpop brpop brpoplpush lindex linsert llen lmove lmpop lpop lpos lpush lpushx lrange lrem lset ltrim rpop rpoplpush rpush rpushx " +
+		"bzmpop bzpopmax bzpopmin zadd zcard zcount zdiff zdiffstore zincrby zinter zintercard zinterstore zlexcount zmpop zmscore zpopmax zpopmin zrandmember zrange zrangebylex " +
+		"zrangebyscore zrangestore zrank zrem zremrangebylex zremrangebyrank zremrangebyscore zrevrange zrevrangebylex zrevrangebyscore zrevrank zscan zscore zunion zunionstore " +
 		"sadd scard sdiff sdiffstore sinter sintercard sinterstore sismember smembers smismember smove spop srandmember srem sscan sunion sunionstore " +
 		"incr incrby incrbyfloat increx json.arrappend json.arrindex json.arrinsert json.arrlen json.arrpop json.arrtrim json.clear json.debug json.debug|help json.debug|memory json.del json.forget " +
 		"json.get json.merge json.mget json.mset json.numincrby json.nummultby json.objkeys json.objlen json.resp json.set json.strappend json.strlen json.toggle json.type keys lcs " +

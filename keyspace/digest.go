@@ -83,11 +83,9 @@ func (d *digest) addPages(t *table, e *memtable.Entry) (n int) {
 	if c == nil {
 		return 0
 	}
-	for b := range c.Buckets {
-		if _, page := cs.Page(c, b); page != nil {
-			d.Add(t.Pages.KeyAndRecord(page))
-			n++
-		}
+	for page := range cs.Pages(c) {
+		d.Add(t.Pages.KeyAndRecord(page))
+		n++
 	}
 	return n
 }

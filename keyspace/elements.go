@@ -1,6 +1,7 @@
 package keyspace
 
 import (
+	"math"
 	"math/rand/v2"
 
 	"mayfly/keyspace/elements"
@@ -59,7 +60,7 @@ func (h *Elements) Get(field string) (e Element, ok bool) {
 	body := h.body
 	switch {
 	case h.c != nil:
-		body = h.cs.Body(h.c, h.c.Bucket(field))
+		body = h.cs.Body(h.c, uint64(h.c.Bucket(field)))
 	case h.still != nil:
 		body = h.still.pages[h.still.head.Bucket(field)]
 	}
@@ -82,10 +83,10 @@ func (h *Elements) Size() int64 {
 	if h.c == nil {
 		return int64(len(h.body))
 	}
-	return h.c.Memory
+	return h.c.Size()
 }
 
-// snapshot is all pages of a collection, by bucket.
+// snapshot is all pages of a collection, by bucket or in the order of a list.
 type snapshot struct {
 	head  elements.Head
 	pages []string
@@ -96,9 +97,12 @@ func (h *Elements) Snapshot() Elements {
 	if h.c == nil {
 		return *h
 	}
+	if h.c.List.Len() > 0 {
+		return Elements{limit: h.limit, still: &snapshot{pages: h.pagesFrom(0, math.MaxInt)}}
+	}
 	s := &snapshot{h.c.Head, make([]string, h.c.Buckets)}
 	for b := range s.pages {
-		s.pages[b] = h.cs.Body(h.c, uint32(b))
+		s.pages[b] = h.cs.Body(h.c, uint64(b))
 	}
 	return Elements{limit: h.limit, still: s}
 }
@@ -132,7 +136,7 @@ func (h *Elements) Scan(cursor uint64, count int, visit func(Element)) (next uin
 	const mostBuckets = 10 // for each element that is asked for
 	for buckets := 0; count > 0 && buckets < mostBuckets*count+mostBuckets; buckets++ {
 		bucket, to := h.c.From(cursor)
-		for e := range elements.Each(h.cs.Body(h.c, bucket)) {
+		for e := range elements.Each(h.cs.Body(h.c, uint64(bucket))) {
 			if elements.Place(h.c.Hash(e.Field)) >= cursor && !e.Dead(h.limit) {
 				visit(e)
 				count--
@@ -158,7 +162,7 @@ func (h *Elements) Random() (e Element) {
 		for range 256 {
 			living := 0
 			var one Element
-			for e := range elements.Each(h.cs.Body(h.c, rand.Uint32N(h.c.Buckets))) {
+			for e := range elements.Each(h.cs.Body(h.c, uint64(rand.Uint32N(h.c.Buckets)))) {
 				if !e.Dead(h.limit) {
 					living++
 					if rand.IntN(living) == 0 {
@@ -190,8 +194,8 @@ func AppendElement(body []byte, e Element) []byte { return elements.Append(body,
 // EachElement yields the elements of such a body.
 func EachElement(body string) func(yield func(Element) bool) { return elements.Each(body) }
 
-// CheckElements returns why a text is not the elements of a collection, as an export has them, or nil.
-func CheckElements(text string) error { return elements.Check(text, true) }
+// CheckElements returns why a text is not the elements of a collection of a kind, as an export has them, or nil.
+func CheckElements(text string, kind Kind) error { return elements.CheckAll(text, kind) }
 
 // CollectionsAllowed reports whether AllowCollections has nothing to do. It is cheap.
 func (ks *Keyspace) CollectionsAllowed() bool { return ks.storage.CollectionsAllowed() }

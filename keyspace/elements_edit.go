@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"mayfly/expiry"
 	"mayfly/keyspace/elements"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
@@ -89,7 +88,7 @@ func (x *ElementsEdit) Get(field string) (e Element, ok bool) {
 		}
 		return e, ok
 	}
-	if e, _, _, ok = elements.Find(x.cs.Body(x.c, x.head.Bucket(field)), field); !ok || e.Dead(x.limit) {
+	if e, _, _, ok = elements.Find(x.cs.Body(x.c, x.bucket(field)), field); !ok || e.Dead(x.limit) {
 		return Element{}, false // who writes the field anew must not see the old end
 	}
 	return e, true
@@ -120,19 +119,19 @@ func (x *ElementsEdit) Set(e Element) (isNew bool) {
 		}
 		return !found
 	}
-	bucket := x.head.Bucket(e.Field)
+	bucket := x.bucket(e.Field)
 	body := x.cs.Body(x.c, bucket)
 	old, from, to, found := elements.Find(body, e.Field)
 	if found && old.Dead(x.limit) {
 		x.tx.shedElement(x.t, x.e, old)
 		isNew = true
 	}
-	buf := make([]byte, 0, len(body)+e.Size())
 	if !found {
 		from, to, isNew = len(body), len(body), true
 	}
-	buf = append(elements.Append(append(buf, body[:from]...), e), body[to:]...)
+	buf := append(elements.Append(append(x.tx.page[:0], body[:from]...), e), body[to:]...)
 	x.put(bucket, buf)
+	x.tx.keepPage(buf)
 	for n := 0; n < 2 && x.c.Weight > int64(x.head.Buckets)*elements.PageSize && x.head.Buckets < elements.MostBuckets; n++ {
 		x.split()
 	}
@@ -143,7 +142,7 @@ func (x *ElementsEdit) Set(e Element) (isNew bool) {
 func (x *ElementsEdit) Delete(field string) bool {
 	body := x.now()
 	if x.c != nil {
-		body = x.cs.Body(x.c, x.head.Bucket(field))
+		body = x.cs.Body(x.c, x.bucket(field))
 	}
 	old, from, to, found := elements.Find(body, field)
 	if !found || old.Dead(x.limit) || !x.begin() {
@@ -153,7 +152,7 @@ func (x *ElementsEdit) Delete(field string) bool {
 		x.small = append(x.small[:from], x.small[to:]...)
 		return true
 	}
-	x.put(x.head.Bucket(field), append(append(make([]byte, 0, len(body)), body[:from]...), body[to:]...))
+	x.put(x.bucket(field), append(append(make([]byte, 0, len(body)), body[:from]...), body[to:]...))
 	const sparse = elements.PageSize / 4
 	for n := 0; n < 2 && x.head.Buckets > 1 && x.c.Weight < int64(x.head.Buckets)*sparse; n++ {
 		x.merge()
@@ -175,7 +174,7 @@ func (x *ElementsEdit) open() {
 	x.t.OpenPages()
 	x.cs = x.t.Pages.Collections
 	for b, body := range pages {
-		x.put(uint32(b), body)
+		x.put(uint64(b), body)
 	}
 	x.c = x.cs.ByNumber(x.head.Number)
 	x.headChanged = true
@@ -189,14 +188,17 @@ func (x *ElementsEdit) openTable() {
 	}
 }
 
-// put stores the elements of a bucket.
-func (x *ElementsEdit) put(bucket uint32, body []byte) {
+// bucket returns the number of the page of a field.
+func (x *ElementsEdit) bucket(field string) uint64 { return uint64(x.head.Bucket(field)) }
+
+// put stores the elements of the page with a number.
+func (x *ElementsEdit) put(number uint64, body []byte) {
 	var buf [40]byte
-	id := record.View(x.head.PageID(buf[:0], bucket))
+	id := record.View(x.head.PageID(buf[:0], number))
 	h, page := x.t.Pages.Lookup(id)
 	switch {
 	case len(body) > 0:
-		x.version = x.tx.putPage(x.t.Pages, id, record.View(body), x.ts)
+		x.version = x.tx.putPage(x.t.Pages, id, record.View(body), x.ts, elements.EndOf(record.View(body), number))
 		x.headChanged = x.headChanged || page == nil
 	case h != 0:
 		x.tx.removeItem(x.t.Pages, page)
@@ -204,12 +206,15 @@ func (x *ElementsEdit) put(bucket uint32, body []byte) {
 	}
 }
 
-// putPage stores a page and returns its version.
-func (tx *Tx) putPage(pages *table, id, body string, ts int64) uint64 {
-	end := elements.SumOf(body).Earliest
-	if end > elements.MostEnd {
-		end = expiry.Never
+// keepPage keeps the memory of a page that was written for the next one.
+func (tx *Tx) keepPage(buf []byte) {
+	if cap(buf) <= 64<<10 {
+		tx.page = buf
 	}
+}
+
+// putPage stores a page and returns its version.
+func (tx *Tx) putPage(pages *table, id, body string, ts, end int64) uint64 {
 	it := Item{Kind: record.Page, Body: body, TS: ts, ExpireAt: end, Version: pages.P.NextVersion()}
 	tx.setItem(pages, id, it)
 	pages.NoteDue(it.TS, it.ExpireAt)
@@ -218,12 +223,12 @@ func (tx *Tx) putPage(pages *table, id, body string, ts int64) uint64 {
 
 // split adds a bucket, which takes some of the elements of another.
 func (x *ElementsEdit) split() {
-	from, to := x.head.Splits(), x.head.Buckets
+	from, to := uint64(x.head.Splits()), uint64(x.head.Buckets)
 	x.head.Buckets++
 	x.headChanged = true
 	var stay, go_ []byte
 	for e := range elements.Each(x.cs.Body(x.c, from)) {
-		if x.head.Bucket(e.Field) == from {
+		if x.bucket(e.Field) == from {
 			stay = elements.Append(stay, e)
 		} else {
 			go_ = elements.Append(go_, e)
@@ -239,7 +244,7 @@ func (x *ElementsEdit) split() {
 func (x *ElementsEdit) merge() {
 	x.head.Buckets--
 	x.headChanged = true
-	last, into := x.head.Buckets, x.head.Splits()
+	last, into := uint64(x.head.Buckets), uint64(x.head.Splits())
 	if body := x.cs.Body(x.c, last); body != "" {
 		x.put(into, []byte(x.cs.Body(x.c, into)+body))
 		x.put(last, nil)
@@ -295,9 +300,19 @@ func (tx *Tx) Move(from *Container, source string, to *Container, id string, exp
 		tx.put(to, id, Item{Kind: kind, Body: h.body, TS: tx.now, ExpireAt: expireAt}, record.Chosen)
 		return
 	}
-	x, _ := tx.EditElements(to, id, kind)
-	x.Replace(h.All())
-	x.End = expireAt
+	tx.replaceElements(to, id, Item{Kind: kind, TS: tx.now, ExpireAt: expireAt}, h.All())
+}
+
+// replaceElements stores a collection with all elements, and the kind, the time and the end of an item.
+func (tx *Tx) replaceElements(c *Container, id string, it Item, all func(yield func(Element) bool)) {
+	x, _ := tx.EditElements(c, id, it.Kind)
+	if x.ts, x.End = it.TS, it.ExpireAt; it.Kind == ListKind {
+		l := ListEdit{ElementsEdit: x}
+		l.Replace(all)
+		l.Close()
+		return
+	}
+	x.Replace(all)
 	x.Close()
 }
 
@@ -308,11 +323,7 @@ func (x *ElementsEdit) Replace(all func(yield func(Element) bool)) (n int) {
 	if !x.begin() {
 		return 0
 	}
-	if x.e != nil && x.tx.shedKey(x.t, x.e, x.limit, false) { // the log gets what has died, while its pages are there
-		x.h, x.e = 0, nil
-	}
-	x.c, x.cs = nil, nil
-	x.small = nil
+	x.clear()
 	ending := false
 	for e := range all {
 		if !e.Dead(x.limit) { // it may have slept elsewhere
@@ -327,10 +338,18 @@ func (x *ElementsEdit) Replace(all func(yield func(Element) bool)) (n int) {
 	return n
 }
 
+// clear begins anew, without elements.
+func (x *ElementsEdit) clear() {
+	if x.e != nil && x.tx.shedKey(x.t, x.e, x.limit, false) { // the log gets what has died, while its pages are there
+		x.h, x.e = 0, nil
+	}
+	x.c, x.cs, x.small = nil, nil, nil
+}
+
 // elementMemory returns the memory of an item's elements in pages, in bytes.
 func (tx *Tx) elementMemory(t *table, e *memtable.Entry) int64 {
 	if c := tx.collection(t, e); c != nil {
-		return c.Memory
+		return c.Size()
 	}
 	return 0
 }

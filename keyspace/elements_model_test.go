@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"mayfly/expiry"
+	"mayfly/keyspace/elements"
 	"mayfly/keyspace/undo"
 	"mayfly/test/drill"
 )
 
 // modelHash is a key of the model.
 type modelHash struct {
-	fields   map[string]Element // the dead too
+	fields   map[string]Element // the dead too; of a list by index
 	ts, end  int64
 	kind     Kind
 	isString bool
@@ -28,7 +29,7 @@ func (h *modelHash) clone() *modelHash {
 	return &c
 }
 
-// hashModel is hashes and sets in two containers beside a model of them. The policies are those of the containers: how
+// hashModel is collections in two containers beside a model of them. The policies are those of the containers: how
 // these rule is tested elsewhere.
 type hashModel struct {
 	*opened
@@ -78,14 +79,154 @@ func (m *hashModel) element(now int64) Element {
 	return e
 }
 
+// elementOf returns an element of a collection of a kind.
+func (m *hashModel) elementOf(kind Kind, now int64) Element {
+	e := m.element(now)
+	switch kind {
+	case SetKind:
+		e.Value = ""
+	case ZSetKind:
+		e.Value = elements.Scored{Score: float64(m.random.IntN(20)-10) / 4}.Element().Value
+	}
+	return e
+}
+
+// entriesOf returns the entries of a list of the model.
+func entriesOf(fields map[string]Element) (list []string) {
+	for _, at := range slices.Sorted(maps.Keys(fields)) {
+		list = append(list, fields[at].Field)
+	}
+	return list
+}
+
+// editList changes a list and the model.
+func (m *hashModel) editList(tx *Tx, at place, replaces bool) {
+	c := tx.Container(at.container)
+	x, kind := tx.EditList(c, at.id)
+	if kind == Plain && !replaces {
+		return
+	}
+	h, list, changed := m.keys[at], []string(nil), false
+	if living(h, c.Policy(), tx.Now()) == nil || kind != ListKind {
+		h = &modelHash{kind: ListKind}
+	} else {
+		list = entriesOf(h.fields)
+	}
+	if replaces {
+		list, changed = nil, true
+		for range m.random.IntN(60) {
+			list = append(list, m.element(tx.Now()).Value)
+		}
+		x.Replace(func(yield func(Element) bool) {
+			for _, entry := range list {
+				yield(Element{Field: entry})
+			}
+		})
+	}
+	for range m.random.IntN([]int{3, 6, 80}[m.random.IntN(3)]) {
+		n := len(list)
+		if x.Len() != n {
+			m.t.Fatalf("%v: Len is %d, want %d", at, x.Len(), n)
+		}
+		left, entry := m.random.IntN(2) == 0, m.element(tx.Now()).Value
+		op := m.random.IntN(14)
+		if n == 0 || op > 6 {
+			changed = true
+			if x.Push(left, entry); left {
+				list = slices.Insert(list, 0, entry)
+			} else {
+				list = append(list, entry)
+			}
+			continue
+		}
+		did := false
+		list, did = m.change(&x, op, left, entry, list)
+		changed = changed || did
+	}
+	x.Close()
+	if !changed {
+		return
+	}
+	h.ts, h.fields = tx.Now(), map[string]Element{}
+	for i, entry := range list {
+		h.fields[fmt.Sprintf("%06d", i)] = Element{Field: entry}
+	}
+	if m.keys[at] = h; living(h, c.Policy(), tx.Now()) == nil {
+		delete(m.keys, at)
+	}
+}
+
+// change changes a list that is not empty, and returns what it should be.
+func (m *hashModel) change(x *ListEdit, op int, left bool, entry string, list []string) (is []string, changed bool) {
+	i := m.random.IntN(len(list))
+	switch op {
+	case 0, 1, 2:
+		want := list[len(list)-1]
+		if left {
+			want, list = list[0], list[1:]
+		} else {
+			list = list[:len(list)-1]
+		}
+		if got, ok := x.Pop(left); !ok || got != want {
+			m.t.Fatalf("Pop is %.100q, %v, want %.100q", got, ok, want)
+		}
+	case 3:
+		x.SetAt(i, entry)
+		list[i] = entry
+	case 4:
+		x.InsertAt(i, entry)
+		list = slices.Insert(list, i, entry)
+	case 5:
+		if i = m.random.IntN(min(len(list), 40) + 1); i == 0 {
+			break
+		}
+		if x.Drop(left, i); left {
+			list = list[i:]
+		} else {
+			list = list[:len(list)-i]
+		}
+	default:
+		most, gone := 1+m.random.IntN(5), 0
+		keep := func(entry string) (keeps, more bool) {
+			if len(entry)%3 != 0 {
+				return true, true
+			}
+			gone++
+			return false, gone < most
+		}
+		x.Filter(left, keep)
+		if !left {
+			slices.Reverse(list)
+		}
+		gone = 0
+		more := true
+		list = slices.DeleteFunc(list, func(entry string) (gone bool) {
+			if more {
+				gone, more = keep(entry)
+				gone = !gone
+			}
+			return gone
+		})
+		if !left {
+			slices.Reverse(list)
+		}
+		return list, gone > 0
+	}
+	return list, op != 5 || i > 0
+}
+
 // edit changes a collection and the model.
 func (m *hashModel) edit(tx *Tx, at place) {
 	c := tx.Container(at.container)
 	h := m.keys[at]
-	want := []Kind{HashKind, SetKind}[m.random.IntN(2)]
+	want := []Kind{HashKind, SetKind, ZSetKind, ListKind}[m.random.IntN(4)]
 	replaces := m.random.IntN(6) == 0
 	if _, is, found := tx.Elements(c, at.id); found && is != Plain && !replaces {
 		want = is
+	}
+	if want == ListKind {
+		m.editList(tx, at, replaces)
+		return
 	}
 	x, kind := tx.EditElements(c, at.id, want)
 	lives := living(h, c.Policy(), tx.Now())
@@ -98,7 +239,7 @@ func (m *hashModel) edit(tx *Tx, at place) {
 	if replaces {
 		h.fields = map[string]Element{}
 		for range m.random.IntN(60) {
-			if e := m.element(tx.Now()); m.random.IntN(4) > 0 || e.End == 0 {
+			if e := m.elementOf(want, tx.Now()); m.random.IntN(4) > 0 || e.End == 0 {
 				h.fields[e.Field] = e
 			}
 		}
@@ -115,7 +256,7 @@ func (m *hashModel) edit(tx *Tx, at place) {
 	}
 	changed := false
 	for range 1 + m.random.IntN([]int{2, 4, 50}[m.random.IntN(3)]) {
-		e := m.element(tx.Now())
+		e := m.elementOf(want, tx.Now())
 		was, there := h.fields[e.Field]
 		there = there && !was.Dead(c.Policy().DeadLimits(tx.Now()).ByOwnTTL)
 		if got, ok := x.Get(e.Field); ok != there || ok && got != was {
@@ -326,7 +467,14 @@ func (m *hashModel) sameAs(ks *Keyspace, keys map[place]*modelHash, times bool) 
 			if it, _ := tx.Get(c, id); times && (it.TS != keys[place{name, id}].ts || it.ExpireAt != keys[place{name, id}].end) {
 				return fmt.Errorf("%s %s is of %d and ends at %d, want %d and %d", name, id, it.TS, it.ExpireAt, keys[place{name, id}].ts, keys[place{name, id}].end)
 			}
-			if err := sameHash(&h, want); err != nil {
+			same := sameHash
+			switch kind {
+			case ListKind:
+				same = sameList
+			case ZSetKind:
+				same = sameSortedSet
+			}
+			if err := same(&h, want); err != nil {
 				return fmt.Errorf("%s %s: %w", name, id, err)
 			}
 		}
@@ -345,7 +493,61 @@ func (m *hashModel) sameAs(ks *Keyspace, keys map[place]*modelHash, times bool) 
 	return nil
 }
 
-// sameHash compares all readers of a hash.
+// sameList compares all readers of a list.
+func sameList(h *Elements, fields map[string]Element) error {
+	want := entriesOf(fields)
+	for _, r := range [][2]int{{0, len(want)}, {len(want) / 3, len(want)/3 + 1}, {len(want) / 2, len(want)}, {0, 0}} {
+		part := slices.Clone(want[r[0]:r[1]])
+		if got := slices.Collect(h.Entries(r[0], r[1], false)); !slices.Equal(got, part) {
+			return fmt.Errorf("%v has %.300q, want %.300q", r, got, part)
+		}
+		slices.Reverse(part)
+		if got := slices.Collect(h.Entries(r[0], r[1], true)); !slices.Equal(got, part) {
+			return fmt.Errorf("%v backwards has %.300q, want %.300q", r, got, part)
+		}
+	}
+	var all []string
+	for e := range h.All() {
+		all = append(all, e.Field)
+	}
+	if h.Len() != len(want) || !slices.Equal(all, want) {
+		return fmt.Errorf("it has %d entries, want %d", h.Len(), len(want))
+	}
+	return nil
+}
+
+// sameSortedSet compares all readers of a sorted set.
+func sameSortedSet(h *Elements, fields map[string]Element) error {
+	var want []elements.Scored
+	for _, e := range fields {
+		want = append(want, elements.ScoredOf(e))
+	}
+	slices.SortFunc(want, elements.Scored.Compare)
+	s := h.Sorted()
+	for _, s := range []elements.Living{s, s.Snapshot()} {
+		for _, r := range [][2]int{{0, len(want)}, {len(want) / 3, len(want)/3 + 1}, {len(want) / 2, len(want)}, {0, 0}} {
+			part := slices.Clone(want[r[0]:r[1]])
+			if got := slices.Collect(s.Range(r[0], r[1], false)); !slices.Equal(got, part) {
+				return fmt.Errorf("%v has %.300v, want %.300v", r, got, part)
+			}
+			slices.Reverse(part)
+			if got := slices.Collect(s.Range(r[0], r[1], true)); !slices.Equal(got, part) {
+				return fmt.Errorf("%v backwards has %.300v, want %.300v", r, got, part)
+			}
+		}
+		for i, at := range want {
+			if s.At(i) != at || s.Rank(func(e elements.Scored) bool { return !e.Before(at) }) != i {
+				return fmt.Errorf("%v is not number %d", at, i)
+			}
+		}
+		if s.Len() != len(want) {
+			return fmt.Errorf("Len is %d, want %d", s.Len(), len(want))
+		}
+	}
+	return sameHash(h, fields)
+}
+
+// sameHash compares all readers of a hash, or a set.
 func sameHash(h *Elements, want map[string]Element) error {
 	got := map[string]Element{}
 	for e := range h.All() {

@@ -91,10 +91,12 @@ type Kind = record.Kind
 
 // The kinds of items.
 const (
-	Document = record.Document // a JSON object, written by DOC.*
-	Plain    = record.Plain    // bytes, written by SET and its family
-	HashKind = record.Hash     // fields with values, written by HSET and its family
-	SetKind  = record.Set      // members, written by SADD and its family
+	Document = record.Document  // a JSON object, written by DOC.*
+	Plain    = record.Plain     // bytes, written by SET and its family
+	HashKind = record.Hash      // fields with values, written by HSET and its family
+	SetKind  = record.Set       // members, written by SADD and its family
+	ZSetKind = record.SortedSet // members with scores, written by ZADD and its family
+	ListKind = record.List      // entries, written by LPUSH and its family
 )
 
 // MaxIDLength is the length in bytes of the longest id.

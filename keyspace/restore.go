@@ -140,10 +140,6 @@ func (tx *Tx) restoreElements(c *Container, id string, it Item) Restored {
 		tx.Remove(c, id)
 		return Dead
 	}
-	x, _ := tx.EditElements(c, id, it.Kind)
-	x.ts = it.TS
-	x.Replace(slices.Values(living))
-	x.End = it.ExpireAt
-	x.Close()
+	tx.replaceElements(c, id, it, slices.Values(living))
 	return Stored
 }

@@ -77,7 +77,7 @@ func (tx *Tx) shedPage(t *table, key, page *memtable.Entry, limit int64, done *s
 		done.pagesGone = true
 		return
 	}
-	done.version = tx.putPage(t.Pages, strings.Clone(id), record.View(rest), it.TS)
+	done.version = tx.putPage(t.Pages, strings.Clone(id), record.View(rest), it.TS, elements.EndOf(record.View(rest), 0))
 }
 
 // shedding is what was done to the pages of a collection.
@@ -94,7 +94,7 @@ func (tx *Tx) shedKey(t *table, key *memtable.Entry, limit int64, report bool) (
 		return false
 	}
 	cs, done := t.Pages.Collections, shedding{c: c}
-	for b := range c.Buckets {
+	for b := range uint64(c.Buckets) {
 		if _, page := cs.Page(c, b); page != nil && page.ExpireAt() > 0 && page.ExpireAt() <= limit {
 			tx.shedPage(t, key, page, limit, &done)
 		}
@@ -216,9 +216,8 @@ func (tx *Tx) logElementsUntil(t *table, key *memtable.Entry, at int64) (left in
 	if h.cs.Dead(h.c, limit) == 0 {
 		return left
 	}
-	for b := range h.c.Buckets {
-		_, page := h.cs.Page(h.c, b)
-		if page == nil || page.ExpireAt() <= 0 || page.ExpireAt() > limit {
+	for page := range h.cs.Pages(h.c) {
+		if page.ExpireAt() <= 0 || page.ExpireAt() > limit {
 			continue
 		}
 		it := t.Pages.Item(page)

@@ -37,6 +37,7 @@ type Tx struct {
 	buried  []tableEntry // removed items whose deaths are logged, and not reported yet
 	logged  []*Container // with logs that have more entries, or have come or gone
 	buf     []byte
+	page    []byte // of the page that is written
 
 	txState
 }

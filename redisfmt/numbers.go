@@ -145,6 +145,30 @@ func parseDecimal(s string) (*big.Float, bool) {
 	return f.Quo(new(big.Float).SetInt(n), new(big.Float).SetInt(power)), true
 }
 
+// ParseDouble reads a number as Redis' getDoubleFromObject does: with C's strtod. Infinities and hexadecimal are
+// legal. NaN, overflow and underflow to 0 are not.
+func ParseDouble(s string) (f float64, ok bool) {
+	if n, ok := ParseInt(s); ok {
+		return float64(n), true
+	}
+	if strings.Trim(s, "0123456789.eE+-") == "" {
+		f, err := strconv.ParseFloat(s, 64)
+		return f, err == nil && (f != 0 || isZero(s))
+	}
+	long, ok := ParseFloat(s)
+	if !ok {
+		return 0, false
+	}
+	f, _ = long.Float64()
+	return f, (f != 0) == (long.Sign() != 0) && (!math.IsInf(f, 0) || long.IsInf())
+}
+
+// isZero reports whether all digits of a number's mantissa are 0.
+func isZero(s string) bool {
+	mantissa, _, _ := strings.Cut(strings.ToLower(s), "e")
+	return strings.Trim(mantissa, "0.+-") == ""
+}
+
 // AddFloat returns a+b, rounded to a long double; ok is false if the sum is not finite.
 func AddFloat(a, b *big.Float) (sum *big.Float, ok bool) {
 	if a.IsInf() || b.IsInf() {
@@ -173,8 +197,7 @@ func FormatFloat(f *big.Float) string {
 	return s
 }
 
-// AppendDouble writes a number with the fewest digits that identify it, with an exponent where C's %.17g
-// has one.
+// AppendDouble writes a number as C's %.17g does, and so Redis 7.0.
 func AppendDouble(dst []byte, f float64) []byte {
 	switch {
 	case math.IsNaN(f):
@@ -184,9 +207,5 @@ func AppendDouble(dst []byte, f float64) []byte {
 	case math.IsInf(f, -1):
 		return append(dst, "-inf"...)
 	}
-	format := byte('f')
-	if abs := math.Abs(f); abs != 0 && (abs < 1e-4 || abs >= 1e17) {
-		format = 'e'
-	}
-	return strconv.AppendFloat(dst, f, format, -1, 64)
+	return strconv.AppendFloat(dst, f, 'g', 17, 64)
 }

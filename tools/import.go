@@ -20,7 +20,7 @@ var importTool = tool{
 		"Into a running server: documents begin to live anew unless --keep-times is given; plain keys keep their end. An item that was written later in the folder stays. " +
 		"A container that exists keeps its settings unless --apply-settings is given. " +
 		"With --container it reads documents of other systems: an item of Cosmos DB keeps what is left of its ttl by its _ts. " +
-		"From a Redis it reads strings, JSON documents, hashes and sets of one database, with their ends, into --container or the database of that number. " +
+		"From a Redis it reads strings, JSON documents, hashes, sets, sorted sets and lists of one database, with their ends, into --container or the database of that number. " +
 		"Bad lines and keys are reported and left out. With a file and no target the folder is " + defaultDir + ". A new folder is named by --dir or by a path with a slash. " +
 		"Exit code: 0 everything is in, 1 something is not, 2 it could not go on.",
 	run: importItems,

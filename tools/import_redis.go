@@ -235,26 +235,14 @@ func (r *redisReader) keys(keys []string, total int) error {
 		}
 	}
 	for kind, keys := range ofType {
-		switch kind {
-		case "string":
-			if err := r.values("GET", keys); err != nil {
-				return err
-			}
-		case "ReJSON-RL":
-			if err := r.values("JSON.GET", keys); err != nil {
-				return err
-			}
-		case "hash":
-			if err := r.values("HGETALL", keys); err != nil {
-				return err
-			}
-		case "set":
-			if err := r.values("SMEMBERS", keys); err != nil {
-				return err
-			}
-		case "none": // it has died after the scan
-		default:
+		if kind == "none" { // it has died after the scan
+			continue
+		}
+		from, ok := sources[kind]
+		if !ok {
 			r.leave(kind, keys)
+		} else if err := r.values(&from, keys); err != nil {
+			return err
 		}
 	}
 	r.progress.Keys += len(keys)
@@ -265,7 +253,7 @@ func (r *redisReader) keys(keys []string, total int) error {
 // leave counts keys of a type that cannot come.
 func (r *redisReader) leave(kind string, keys []string) {
 	if r.strict {
-		r.fault(place{key: keys[0]}, errors.New("it is of type "+kind+": only strings, JSON documents, hashes and sets can come"))
+		r.fault(place{key: keys[0]}, errors.New("it is of type "+kind+": only "+typesThatCome+" can come"))
 		return
 	}
 	if r.progress.Left == nil {
@@ -280,20 +268,39 @@ func (r *redisReader) leave(kind string, keys []string) {
 	r.faults += len(keys)
 }
 
+// typeSource is how the keys of a type are read: the command, and what follows the key.
+type typeSource struct {
+	kind  keyspace.Kind
+	get   string
+	args  []any
+	pairs bool // the reply has pairs
+}
+
+var sources = map[string]typeSource{
+	"string":    {keyspace.Plain, "GET", nil, false},
+	"ReJSON-RL": {keyspace.Document, "JSON.GET", nil, false},
+	"hash":      {keyspace.HashKind, "HGETALL", nil, true},
+	"set":       {keyspace.SetKind, "SMEMBERS", nil, false},
+	"zset":      {keyspace.ZSetKind, "ZRANGE", []any{0, -1, "WITHSCORES"}, true},
+	"list":      {keyspace.ListKind, "LRANGE", []any{0, -1}, false},
+}
+
+const typesThatCome = "strings, JSON documents, hashes, sets, sorted sets and lists"
+
 func (r *redisReader) reportLeftOut() {
 	for _, kind := range slices.Sorted(maps.Keys(r.progress.Left)) {
 		l := r.progress.Left[kind]
-		fmt.Fprintf(r.Err, "left out: %d keys of type %s, such as %s: only strings, JSON documents, hashes and sets can come\n", l.Keys, kind, expiry.Quote(l.Example))
+		fmt.Fprintf(r.Err, "left out: %d keys of type %s, such as %s: only %s can come\n", l.Keys, kind, expiry.Quote(l.Example), typesThatCome)
 	}
 }
 
-// values imports keys of one type, whose values a command reads. It asks for about portionBytes at a time.
-func (r *redisReader) values(get string, keys []string) error {
+// values imports keys of one type. It asks for about portionBytes at a time.
+func (r *redisReader) values(from *typeSource, keys []string) error {
 	for len(keys) > 0 {
 		some := keys[:min(r.portion, len(keys))]
 		keys = keys[len(some):]
 		for _, key := range some {
-			if err := errors.Join(r.conn.send("PTTL", key), r.conn.send(get, key)); err != nil {
+			if err := errors.Join(r.conn.send("PTTL", key), r.conn.send(from.get, append([]any{key}, from.args...)...)); err != nil {
 				return err
 			}
 		}
@@ -302,7 +309,7 @@ func (r *redisReader) values(get string, keys []string) error {
 		for _, key := range some {
 			left, err := redis.Int64(r.conn.receive())
 			value, err1 := r.conn.receive()
-			body, ok := bodyOf(get, value)
+			body, ok := from.bodyOf(value)
 			bytes += len(body)
 			if err = serverError(errors.Join(err, err1)); err == nil && ok && left != -2 { // else it has died meanwhile
 				read = append(read, keyValue{key, body, left})
@@ -313,11 +320,11 @@ func (r *redisReader) values(get string, keys []string) error {
 		}
 		for _, v := range read {
 			body, err := v.body, error(nil)
-			if get == "HGETALL" {
+			if from.kind == keyspace.HashKind {
 				body, err = r.withEnds(v.key, v.body)
 			}
 			if err == nil {
-				err = r.key(v.key, get, body, v.left)
+				err = r.key(v.key, from.kind, body, v.left)
 			}
 			if err := r.check(place{key: v.key}, err); err != nil {
 				return err
@@ -335,7 +342,7 @@ type keyValue struct {
 }
 
 // bodyOf returns the body of an item from the reply of the command that reads it, false if there is none.
-func bodyOf(get string, reply any) (body string, ok bool) {
+func (from *typeSource) bodyOf(reply any) (body string, ok bool) {
 	list, isList := reply.([]any)
 	if !isList {
 		body, ok = reply.(string)
@@ -345,7 +352,7 @@ func bodyOf(get string, reply any) (body string, ok bool) {
 	for len(list) > 0 {
 		e := keyspace.Element{}
 		e.Field, _ = list[0].(string)
-		if list = list[1:]; get == "HGETALL" && len(list) > 0 {
+		if list = list[1:]; from.pairs && len(list) > 0 {
 			e.Value, _ = list[0].(string)
 			list = list[1:]
 		}
@@ -408,23 +415,17 @@ func serverError(err error) error {
 }
 
 // key imports the value of a key that has some ms left; negative: no end.
-func (r *redisReader) key(key, get, body string, left int64) error {
+func (r *redisReader) key(key string, kind keyspace.Kind, body string, left int64) error {
 	now := r.Clock.Now()
-	e := entry{container: r.into, id: key, fresh: true, item: keyspace.Item{Kind: keyspace.Plain, Body: body, TS: now}}
+	e := entry{container: r.into, id: key, fresh: true, item: keyspace.Item{Kind: kind, Body: body, TS: now}}
 	if len(key) > keyspace.MaxIDLength {
 		return fmt.Errorf("a key of %d bytes: legal are at most %d", len(key), keyspace.MaxIDLength)
 	}
-	switch {
-	case get == "JSON.GET":
+	if kind == keyspace.Document {
 		if err := e.setJSON(body, left); err != nil {
 			return err
 		}
-	case get == "HGETALL":
-		e.item.Kind = keyspace.HashKind
-	case get == "SMEMBERS":
-		e.item.Kind = keyspace.SetKind
-	}
-	if left >= 0 && get != "JSON.GET" {
+	} else if left >= 0 {
 		e.item.ExpireAt = now + max(1, left)
 	}
 	at := place{key: key}

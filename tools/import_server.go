@@ -223,7 +223,7 @@ func (s *serverTarget) item(at place, e entry) (keyspace.Restored, error) {
 	return keyspace.Stored, err
 }
 
-// collection sends a hash or a set, in pieces if it is large. On hold it comes as a whole, since what a transaction
+// collection sends a collection, in pieces if it is large. On hold it comes as a whole, since what a transaction
 // has created it may change.
 func (s *serverTarget) collection(at place, id string, it keyspace.Item, held bool) (err error) {
 	send := func(size int, command string, args ...any) {
@@ -235,11 +235,18 @@ func (s *serverTarget) collection(at place, id string, it keyspace.Item, held bo
 		send(0, "MULTI")
 	}
 	send(0, "DEL", id)
-	add := map[keyspace.Kind]string{keyspace.HashKind: "HSET", keyspace.SetKind: "SADD"}[it.Kind]
+	add := map[keyspace.Kind]string{
+		keyspace.HashKind: "HSET", keyspace.SetKind: "SADD", keyspace.ZSetKind: "ZADD", keyspace.ListKind: "RPUSH",
+	}[it.Kind]
 	args, size := []any{id}, 0
 	for e := range keyspace.EachElement(it.Body) {
-		if args = append(args, e.Field); it.Kind == keyspace.HashKind {
-			args = append(args, e.Value)
+		switch it.Kind {
+		case keyspace.HashKind:
+			args = append(args, e.Field, e.Value)
+		case keyspace.ZSetKind:
+			args = append(args, e.Value, e.Field)
+		default:
+			args = append(args, e.Field)
 		}
 		if size += e.Size(); len(args) > portionItems || size > portionBytes || e.End != 0 {
 			send(size, add, args...)

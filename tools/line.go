@@ -119,7 +119,9 @@ func (w *lineWriter) indexes(list [][]string) {
 }
 
 // collections are the members of lines that have the elements of a collection.
-var collections = map[keyspace.Kind]string{keyspace.HashKind: "hash", keyspace.SetKind: "set"}
+var collections = map[keyspace.Kind]string{
+	keyspace.HashKind: "hash", keyspace.SetKind: "set", keyspace.ZSetKind: "zset", keyspace.ListKind: "list",
+}
 
 // item makes the line of an item. A ts of 0 means that it is unknown.
 func (w *lineWriter) item(container, id string, it keyspace.Item) []byte {
@@ -203,6 +205,10 @@ type line struct {
 	Hash64  *[]byte         `json:"hash64"`
 	Set     *string         `json:"set"` // its members, likewise
 	Set64   *[]byte         `json:"set64"`
+	ZSet    *string         `json:"zset"` // its members with their scores, likewise
+	ZSet64  *[]byte         `json:"zset64"`
+	List    *string         `json:"list"` // its entries, likewise
+	List64  *[]byte         `json:"list64"`
 }
 
 // readLine reads a line. The error says what is wrong with it.
@@ -321,13 +327,34 @@ type entry struct {
 	ignored       error // why the member ttl of a document does not count
 }
 
-// elementsOf returns the elements of a collection. Without any they come later.
-func elementsOf(name string, text *string, text64 *[]byte) (body string, err error) {
-	if body, err = either(name, text, text64); err == nil && body != "" {
-		err = keyspace.CheckElements(body)
+// collection returns the elements of a collection and its kind, 0 if the line has none. Without elements they come
+// later.
+func (l *line) collection() (body string, kind keyspace.Kind, err error) {
+	for _, has := range []struct {
+		kind   keyspace.Kind
+		text   *string
+		text64 *[]byte
+	}{
+		{keyspace.HashKind, l.Hash, l.Hash64}, {keyspace.SetKind, l.Set, l.Set64},
+		{keyspace.ZSetKind, l.ZSet, l.ZSet64}, {keyspace.ListKind, l.List, l.List64},
+	} {
+		switch {
+		case has.text == nil && has.text64 == nil:
+		case kind != 0:
+			return "", 0, errOneValue
+		default:
+			if kind = has.kind; err == nil {
+				body, err = either(collections[kind], has.text, has.text64)
+			}
+			if err == nil && body != "" {
+				err = keyspace.CheckElements(body, kind)
+			}
+		}
 	}
-	return body, err
+	return body, kind, err
 }
+
+var errOneValue = errors.New("a line has either a doc, or a raw one, or a value, or a hash, or a set, or a zset, or a list")
 
 // entry reads the line of an item. now (ms) is the time of the last write of a line that has none.
 func (l *line) entry(now int64) (e entry, err error) {
@@ -342,18 +369,15 @@ func (l *line) entry(now int64) (e entry, err error) {
 	if e.fresh {
 		e.item.TS = now
 	}
-	plain, hash, set := l.Value != nil || l.Value64 != nil, l.Hash != nil || l.Hash64 != nil, l.Set != nil || l.Set64 != nil
+	plain := l.Value != nil || l.Value64 != nil
+	body, kind, wrong := l.collection()
 	switch {
 	case len(e.id) > keyspace.MaxIDLength:
 		err = fmt.Errorf("an id of %d bytes: legal are at most %d", len(e.id), keyspace.MaxIDLength)
-	case hash && set, (hash || set) && (plain || l.Doc != nil || l.Raw != nil || l.TTL != nil):
-		err = errors.New("a line has either a doc, or a raw one, or a value, or a hash, or a set")
-	case hash:
-		e.item.Kind = keyspace.HashKind
-		e.item.Body, err = elementsOf("hash", l.Hash, l.Hash64)
-	case set:
-		e.item.Kind = keyspace.SetKind
-		e.item.Body, err = elementsOf("set", l.Set, l.Set64)
+	case kind != 0 && (plain || l.Doc != nil || l.Raw != nil || l.TTL != nil):
+		err = errOneValue
+	case kind != 0 || wrong != nil:
+		e.item.Kind, e.item.Body, err = kind, body, wrong
 	case plain && (l.Doc != nil || l.Raw != nil || l.TTL != nil):
 		err = errors.New("a line has either a doc, or a raw one, or a value; and a value has an end, not a ttl")
 	case plain:

@@ -231,6 +231,9 @@ func CommandInfo(r *engine.Row) engine.Reply {
 	if r.Counted { // as in Redis
 		first, last, step = 0, 0, 0
 	}
+	if r.Stores {
+		first, last, step = 1, 1, 1
+	}
 	return engine.Array(
 		engine.Bulk(r.FullName),
 		engine.Count(r.Arity),
@@ -294,7 +297,7 @@ var CategoryOrder = []string{
 }
 
 // groupCategories are the categories of groups that do not have the group's name.
-var groupCategories = map[string]string{"generic": "keyspace", "transactions": "transaction", "pubsub": "", "server": "", "cluster": ""}
+var groupCategories = map[string]string{"generic": "keyspace", "sorted-set": "sortedset", "transactions": "transaction", "pubsub": "", "server": "", "cluster": ""}
 
 // Categories returns the row's ACL categories, from its flags and group as in Redis'
 // setImplicitACLCategories, and from its Categories. As in Redis, a command that only has subcommands is
@@ -358,17 +361,21 @@ func keySpecs(r *engine.Row) []engine.Reply {
 	if r.Scope == engine.ScopeScript {
 		return []engine.Reply{numkeysSpec(r, engine.NumkeysAt, 1)}
 	}
-	if r.Counted {
+	if r.Counted && !r.Stores {
 		return []engine.Reply{numkeysSpec(r, r.Keys.First-1, r.Keys.Step)}
 	}
 	if r.Keys.First == 0 {
 		return nil
 	}
+	each := accesses(r)
+	if r.Stores {
+		return []engine.Reply{rangeSpec(each[0], 1, 0, 1), numkeysSpec(r, r.Keys.First-1, r.Keys.Step)}
+	}
 	last := r.Keys.Last
 	if last > 0 {
 		last -= r.Keys.First // relative to the first key; a negative last counts from the end
 	}
-	each, lastOfAll := accesses(r), last
+	lastOfAll := last
 	if len(each) > 1 {
 		last = 0
 	}
@@ -377,19 +384,24 @@ func keySpecs(r *engine.Row) []engine.Reply {
 		if i == len(each)-1 && lastOfAll < 0 {
 			last = lastOfAll // of all keys from here on
 		}
-		specs[i] = engine.Map(
-			engine.Bulk("flags"), statuses(strings.Fields(access)),
-			engine.Bulk("begin_search"), engine.Map(
-				engine.Bulk("type"), engine.Bulk("index"),
-				engine.Bulk("spec"), engine.Map(engine.Bulk("index"), engine.Count(r.Keys.First+i*r.Keys.Step)),
-			),
-			engine.Bulk("find_keys"), engine.Map(
-				engine.Bulk("type"), engine.Bulk("range"),
-				engine.Bulk("spec"), engine.Map(engine.Bulk("lastkey"), engine.Count(last), engine.Bulk("keystep"), engine.Count(r.Keys.Step), engine.Bulk("limit"), engine.Integer(0)),
-			),
-		)
+		specs[i] = rangeSpec(access, r.Keys.First+i*r.Keys.Step, last, r.Keys.Step)
 	}
 	return specs
+}
+
+// rangeSpec is the key specification of keys from a position on, up to the last after that, or from the end.
+func rangeSpec(access string, first, last, step int) engine.Reply {
+	return engine.Map(
+		engine.Bulk("flags"), statuses(strings.Fields(access)),
+		engine.Bulk("begin_search"), engine.Map(
+			engine.Bulk("type"), engine.Bulk("index"),
+			engine.Bulk("spec"), engine.Map(engine.Bulk("index"), engine.Count(first)),
+		),
+		engine.Bulk("find_keys"), engine.Map(
+			engine.Bulk("type"), engine.Bulk("range"),
+			engine.Bulk("spec"), engine.Map(engine.Bulk("lastkey"), engine.Count(last), engine.Bulk("keystep"), engine.Count(step), engine.Bulk("limit"), engine.Integer(0)),
+		),
+	)
 }
 
 // keywordSpec is the key specification of a row with KeysAfter.
@@ -409,8 +421,9 @@ func keywordSpec(r *engine.Row) engine.Reply {
 
 // numkeysSpec is the key specification of EVAL and of MSETEX: at says where the number of keys is.
 func numkeysSpec(r *engine.Row, at, step int) engine.Reply {
+	each := accesses(r)
 	return engine.Map(
-		engine.Bulk("flags"), statuses(strings.Fields(accesses(r)[0])),
+		engine.Bulk("flags"), statuses(strings.Fields(each[len(each)-1])),
 		engine.Bulk("begin_search"), engine.Map(
 			engine.Bulk("type"), engine.Bulk("index"),
 			engine.Bulk("spec"), engine.Map(engine.Bulk("index"), engine.Count(at)),
@@ -440,12 +453,22 @@ func CommandDocs(r *engine.Row) engine.Reply {
 	}
 	// A test checks that the syntax of every row parses.
 	if args, err := syntax.Parse(r.Syntax); err == nil && len(args) > 0 {
-		if r.Group == "stream" {
+		switch r.Group {
+		case "stream":
 			syntax.BoundsAreIDs(args)
+		case "list", "sorted-set":
+			syntax.AreDoubles(args, "timeout", "score")
+		}
+		switch r.Name {
+		case "zcount", "zrangebyscore", "zrevrangebyscore", "zremrangebyscore":
+			syntax.AreDoubles(args, "min", "max")
+		case "zrange":
+			syntax.BoundsAreIDs(args) // or scores, or members
 		}
 		switch {
 		case r.HasMovableKeys():
 			syntax.MarkNamed(args, "key")
+			syntax.MarkNamed(args, "destination")
 		case r.HasKeys():
 			at := syntax.Positions(r.Keys)
 			if at.Last == -1 && !r.Counted && r.Options == nil {

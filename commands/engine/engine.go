@@ -14,6 +14,7 @@ import (
 	"mayfly/commands/latency"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
+	"mayfly/redisfmt"
 
 	"github.com/rs/zerolog"
 )
@@ -54,7 +55,7 @@ type Engine struct {
 	// [DefaultQueryBudget].
 	QueryBudget atomic.Int64
 
-	hashEntries, hashValue atomic.Int64 // see SetHashEncoding
+	encodings atomic.Pointer[redisfmt.Encodings]
 
 	ConfigLog clock.LogLimiter // limits the lines about CONFIG SET
 
@@ -69,22 +70,16 @@ type Engine struct {
 	Memory  memoryLimit
 }
 
-// SetHashEncoding says up to how many fields, and bytes of a field or a value, OBJECT ENCODING of a hash is
-// listpack (hash-max-listpack-entries, hash-max-listpack-value).
-func (e *Engine) SetHashEncoding(entries, value int) {
-	e.hashEntries.Store(int64(entries))
-	e.hashValue.Store(int64(value))
-}
+// SetEncodings sets the bounds.
+func (e *Engine) SetEncodings(to redisfmt.Encodings) { e.encodings.Store(&to) }
 
-// HashEncoding returns what SetHashEncoding has set.
-func (e *Engine) HashEncoding() (entries, value int) {
-	return int(e.hashEntries.Load()), int(e.hashValue.Load())
-}
+// Encodings returns what SetEncodings has set.
+func (e *Engine) Encodings() redisfmt.Encodings { return *e.encodings.Load() }
 
 // NewEngine returns an engine of a node that is alone, with a keyspace.
 func NewEngine(ks *keyspace.Keyspace, host Host, log zerolog.Logger) *Engine {
 	e := &Engine{Host: host, Log: log}
-	e.SetHashEncoding(512, 64)
+	e.SetEncodings(redisfmt.DefaultEncodings)
 	e.SetKeyspace(ks)
 	return e
 }
@@ -234,7 +229,7 @@ func (e *Engine) Execute(s *Session, args []string) (out Outcome) {
 	}
 	if s.Wait != nil {
 		kind := out.Reply.Kind
-		e.endWait(s, kind == KindArray || kind == KindMap || kind == KindError) // an error may be that of the next, too
+		e.endWait(s, kind != KindNull && kind != KindNullArray) // an error may be that of the next, too
 	}
 	s.In = Input{} // it has views of the read buffer, which may be large
 	reply := &out.Reply

@@ -32,14 +32,22 @@ func (b *Broker) ChannelsFor(e events.Kind) events.Classes {
 // DeathsHeard reports whether deaths are published and someone subscribes. It is the DeathsHeard of a
 // keyspace.
 func (b *Broker) DeathsHeard() bool {
-	return b.ChannelsFor(events.Expired) != 0 || b.ChannelsFor(events.HExpired) != 0 || b.ChannelsFor(events.SExpired) != 0
+	for _, e := range []events.Kind{events.Expired, events.HExpired, events.SExpired, events.ZExpired} {
+		if b.ChannelsFor(e) != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // OnShed publishes the deaths of elements of a key. It is the OnShed of a keyspace.
 func (b *Broker) OnShed(c *keyspace.Container, id string, kind keyspace.Kind, gone bool, written keyspace.LSN) {
 	e := events.HExpired
-	if kind == keyspace.SetKind {
+	switch kind {
+	case keyspace.SetKind:
 		e = events.SExpired
+	case keyspace.ZSetKind:
+		e = events.ZExpired
 	}
 	b.death(e, c, id, written)
 	if gone {

@@ -21,7 +21,7 @@ func (a *Lookahead) Add(s *Session, args []string) {
 		return
 	}
 	switch first := r.Items.First; {
-	case first == 0 || first >= len(args):
+	case first == 0 || first >= len(args) || r.Stores:
 	case first == 1, r.Counted:
 		a.Containers, a.IDs = append(a.Containers, s.Database), append(a.IDs, args[first])
 	default: // the container precedes the ids

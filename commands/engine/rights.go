@@ -261,6 +261,8 @@ func (r *Row) appendKeys(list, args []string) []string {
 		return append(list, r.KeysAfter.keys(args)...)
 	case r.Scope == ScopeScript:
 		return append(list, scriptKeys(args)...)
+	case r.Stores:
+		list = append(list, args[1])
 	}
 	return r.Keys.ids(list, r.withoutOptions(args))
 }

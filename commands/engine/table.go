@@ -228,6 +228,9 @@ func isOnlyInCluster(name string) bool {
 
 // ids appends the arguments that are ids of items to list.
 func (r *Row) ids(list, args []string) []string {
+	if r.Stores {
+		list = append(list, args[1])
+	}
 	return r.Items.ids(list, r.withoutOptions(args))
 }
 

@@ -2,11 +2,13 @@ package engine
 
 import (
 	"math"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"mayfly/expiry/clock"
+	"mayfly/keyspace"
 	"mayfly/keyspace/streamid"
 )
 
@@ -39,11 +41,40 @@ type waiters struct {
 	running  bool                // the goroutine that wakes
 }
 
-// LineKey names a line: that of all readers of a container's log, or of a group of consumers.
+// LineKey names a line: that of all readers of a container's log, of a group of consumers, or of those who wait for a
+// key.
 type LineKey struct {
 	Container string
 	Group     string
 	Grouped   bool // group is set, although it may be empty
+}
+
+// LineOfKey names the line of those who wait for a collection under a key of a database: a group by itself, as one of
+// them is served at a time. The result keeps nothing of the arguments.
+func LineOfKey(database, key string) LineKey {
+	return LineKey{Container: "\x00" + database + "\x00" + key, Grouped: true} // no container has such a name
+}
+
+// Filled says that a key of a container, which was missing, has a collection: who waits for it may take from it.
+func (x *Context) Filled(c *keyspace.Container, key string) {
+	if ws := &x.Engine.Waiters; ws.Waiting.Load() > 0 {
+		ws.signal(LineOfKey(c.Name(), key).Container)
+	}
+}
+
+// FilledAll says that all keys of a database may have collections that were missing.
+func (x *Context) FilledAll(database string) {
+	ws := &x.Engine.Waiters
+	if ws.Waiting.Load() == 0 {
+		return
+	}
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	for name := range ws.groups {
+		if strings.HasPrefix(name, LineOfKey(database, "").Container) {
+			ws.signal(name)
+		}
+	}
 }
 
 // line is a line of clients that wait, in the order in which they came.

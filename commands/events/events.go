@@ -12,17 +12,17 @@ type Classes uint32
 // The letters in the order in which Redis shows them. Some classes have no events here, since there are
 // no items of their type.
 const (
-	classGeneric Classes = 1 << iota // DEL, EXPIRE and the like, of items of any type
-	classString                      // commands on plain keys
-	_                                // l, z: lists, sorted sets
-	classSet                         // commands on sets, and deaths of their members
-	classHash                        // commands on hashes, and deaths of their fields
-	_
-	ClassExpired  // an item has died
-	classEvicted  // an item was evicted
-	_             // t: streams
-	classDocument // commands on documents; in Redis those of modules
-	ClassNew      // an item is created
+	classGeneric   Classes = 1 << iota // DEL, EXPIRE and the like, of items of any type
+	classString                        // commands on plain keys
+	classList                          // commands on lists
+	classSet                           // commands on sets, and deaths of their members
+	classHash                          // commands on hashes, and deaths of their fields
+	classSortedSet                     // commands on sorted sets, and deaths of their members
+	ClassExpired                       // an item has died
+	classEvicted                       // an item was evicted
+	_                                  // t: streams
+	classDocument                      // commands on documents; in Redis those of modules
+	ClassNew                           // an item is created
 	ToKeyspace
 	ToKeyevent
 	ClassMissed // a client read a missing item
@@ -103,8 +103,9 @@ var (
 	Expired = Kind{ClassExpired, "expired"}
 	Evicted = Kind{classEvicted, "evicted"}
 
-	HExpired = Hash("hexpired")  // fields of a hash have died
-	SExpired = OfSet("sexpired") // members of a set have died
+	HExpired = Hash("hexpired")        // fields of a hash have died
+	SExpired = OfSet("sexpired")       // members of a set have died
+	ZExpired = OfSortedSet("zexpired") // members of a sorted set have died
 )
 
 // JSON returns the kind of event of a command on JSON paths, whose name it has.
@@ -112,6 +113,12 @@ func JSON(name string) Kind { return Kind{classDocument, name} }
 
 // OfSet returns the kind of event of a command on sets, whose name it has.
 func OfSet(name string) Kind { return Kind{classSet, name} }
+
+// OfSortedSet returns the kind of event of a command on sorted sets, whose name it has.
+func OfSortedSet(name string) Kind { return Kind{classSortedSet, name} }
+
+// OfList returns the kind of event of a command on lists, whose name it has.
+func OfList(name string) Kind { return Kind{classList, name} }
 
 // Hash returns the kind of event of a command on hashes, whose name it has.
 func Hash(name string) Kind { return Kind{classHash, name} }

@@ -409,8 +409,11 @@ func parseExpireMember(in *engine.Input, name string, b items.TimeBase) (engine.
 	}
 	return items.OnDatabase(func(x *engine.Context, c *keyspace.Container) engine.Reply {
 		kind, told := keyspace.HashKind, [...]string{set: eventHExpire, deleted: eventHDel}
-		if _, is, _ := x.Tx.Elements(c, x.Input.Args[1]); is == keyspace.SetKind {
+		switch _, is, _ := x.Tx.Elements(c, x.Input.Args[1]); is {
+		case keyspace.SetKind:
 			kind, told = is, [...]string{set: "sexpire", deleted: "srem"}
+		case keyspace.ZSetKind:
+			kind, told = is, [...]string{set: "zexpire", deleted: "zrem"}
 		}
 		h, err := items.BeginChange(x, c, x.Input.Args[1], kind)
 		if err != nil {

@@ -45,7 +45,7 @@ var differs = map[string]string{
 	"hpttl":        sleeping,
 	"hexpiretime":  sleeping,
 	"hpexpiretime": sleeping,
-	"expiremember": "Of hashes and sets, and without units below ms",
+	"expiremember": "Of hashes, sets and sorted sets, and without units below ms",
 }
 
 const sleeping = "Returns -1 while the container is off or on hold, where ends sleep"

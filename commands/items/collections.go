@@ -6,6 +6,7 @@ import (
 	"mayfly/commands/engine"
 	"mayfly/commands/events"
 	"mayfly/keyspace"
+	"mayfly/redisfmt"
 )
 
 // GetElements returns the elements of a key of the session's database, and counts the read. The error says that
@@ -33,8 +34,13 @@ type Change struct {
 
 // EventOf returns the kind of event of a command on collections of a kind.
 func EventOf(kind keyspace.Kind, name string) events.Kind {
-	if kind == keyspace.SetKind {
+	switch kind {
+	case keyspace.SetKind:
 		return events.OfSet(name)
+	case keyspace.ZSetKind:
+		return events.OfSortedSet(name)
+	case keyspace.ListKind:
+		return events.OfList(name)
 	}
 	return events.Hash(name)
 }
@@ -63,10 +69,14 @@ func OnChange(kind keyspace.Kind, do func(x *engine.Context, h *Change) (engine.
 	})
 }
 
-// OnCreate is OnChange of a command that creates what is missing. Before the first collection of the folder it
-// prepares the folder, without locks.
+// OnCreate is OnChange of a command that creates what is missing.
 func OnCreate(kind keyspace.Kind, do func(x *engine.Context, h *Change) (engine.Reply, []string)) engine.Run {
-	run := OnChange(kind, do)
+	return Creating(OnChange(kind, do))
+}
+
+// Creating returns the Run of a command that creates a missing collection. Before the first one of the folder it
+// prepares the folder, without locks.
+func Creating(run engine.Run) engine.Run {
 	return func(x *engine.Context) engine.Reply {
 		ks := x.Engine.Keyspace()
 		if ks.CollectionsAllowed() {
@@ -96,25 +106,95 @@ func OnCreate(kind keyspace.Kind, do func(x *engine.Context, h *Change) (engine.
 // Close ends the change and publishes its events. Without events nothing was changed.
 func (h *Change) Close(told ...string) {
 	isNew := !h.Exists()
-	gone := h.ElementsEdit.Close()
+	tell(h.x, h.C, h.key, h.kind, isNew, h.ElementsEdit.Close(), told)
+}
+
+// tell publishes the events of a change of a key that is new, or is gone with its last element.
+func tell(x *engine.Context, c *keyspace.Container, key string, kind keyspace.Kind, isNew, gone bool, told []string) {
 	if len(told) == 0 {
 		return
 	}
 	if isNew {
-		h.x.Notify(events.New, h.C, h.key)
+		x.Notify(events.New, c, key)
+		x.Filled(c, key)
 	}
 	for _, e := range told {
-		h.x.Notify(EventOf(h.kind, e), h.C, h.key)
+		x.Notify(EventOf(kind, e), c, key)
 	}
 	if gone {
-		h.x.Notify(events.Del, h.C, h.key)
+		x.Notify(events.Del, c, key)
 	}
+}
+
+// ListChange is Change of a list.
+type ListChange struct {
+	keyspace.ListEdit
+	C   *keyspace.Container
+	x   *engine.Context
+	key string
+}
+
+// BeginListChange is [BeginChange] of a list.
+func BeginListChange(x *engine.Context, c *keyspace.Container, key string) (h ListChange, err error) {
+	h = ListChange{C: c, x: x, key: key}
+	var was keyspace.Kind
+	if h.ListEdit, was = x.Tx.EditList(c, key); was != 0 && was != keyspace.ListKind {
+		return h, engine.ErrWrongType
+	}
+	return h, nil
+}
+
+// Close is that of [Change].
+func (h *ListChange) Close(told ...string) {
+	isNew := !h.Exists()
+	h.Tell(isNew, h.ListEdit.Close(), told...)
+}
+
+// Tell publishes the events of a change that was closed.
+func (h *ListChange) Tell(isNew, gone bool, told ...string) {
+	tell(h.x, h.C, h.key, keyspace.ListKind, isNew, gone, told)
+}
+
+// OnListChange is [OnChange] of a list.
+func OnListChange(do func(x *engine.Context, h *ListChange) (engine.Reply, []string)) engine.Run {
+	return OnDatabase(func(x *engine.Context, c *keyspace.Container) engine.Reply {
+		h, err := BeginListChange(x, c, x.Input.Args[1])
+		if err != nil {
+			return engine.Fail(err)
+		}
+		reply, told := do(x, &h)
+		h.Close(told...)
+		return reply
+	})
 }
 
 // Put sets an element.
 func (h *Change) Put(field, value string, end int64) (isNew bool) {
 	h.x.Work += int64(len(field) + len(value))
 	return h.Set(keyspace.Element{Field: field, Value: value, End: end})
+}
+
+// IndexRange returns the indexes from one up to below another that a range of n elements has: start and stop count
+// from the end if they are negative, and stop is in the range.
+func IndexRange(start, stop int64, n int) (from, to int) {
+	if start < 0 {
+		start = max(start+int64(n), 0)
+	}
+	if stop < 0 {
+		stop += int64(n)
+	}
+	if stop = min(stop, int64(n)-1); start > stop {
+		return 0, 0
+	}
+	return int(start), int(stop + 1)
+}
+
+// WideRange is the Walks of a command with a range of indexes: whether that may have many elements.
+func WideRange(args []string) bool {
+	const many = 1000
+	start, ok1 := redisfmt.ParseInt(args[2])
+	stop, ok2 := redisfmt.ParseInt(args[3])
+	return ok1 && ok2 && ((start < 0) != (stop < 0) || stop-start >= many)
 }
 
 // ParseScanOptions parses the options of a command that scans elements. own takes words of its own, nil: there are none.

@@ -51,6 +51,10 @@ func TypeName(k keyspace.Kind) string {
 		return "hash"
 	case keyspace.SetKind:
 		return "set"
+	case keyspace.ZSetKind:
+		return "zset"
+	case keyspace.ListKind:
+		return "list"
 	}
 	return "string"
 }

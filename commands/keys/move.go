@@ -78,6 +78,7 @@ func putItem(x *engine.Context, it keyspace.Item, from source, c *keyspace.Conta
 		if x.Tx.Move(from.c, from.id, c, id, it.ExpireAt, from.stays); !found {
 			x.Notify(events.New, c, id)
 		}
+		x.Filled(c, id)
 		return nil
 	}
 	x.Store(c, id, it.Kind, it.Body, it.ExpireAt)
@@ -218,6 +219,9 @@ func runSwapDB(x *engine.Context) engine.Reply {
 		return engine.Fail(engine.ErrDatabase)
 	}
 	x.Tx.Swap(sides[0], sides[1])
+	for _, side := range sides {
+		x.FilledAll(side.Name())
+	}
 	return engine.OK
 }
 

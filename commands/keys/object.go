@@ -20,6 +20,10 @@ var ObjectCommand = engine.Command{
 					return engine.Bulk(hashEncoding(x, c, key))
 				case keyspace.SetKind:
 					return engine.Bulk(setEncoding(x, c, key))
+				case keyspace.ZSetKind:
+					return engine.Bulk(sortedSetEncoding(x, c, key))
+				case keyspace.ListKind:
+					return engine.Bulk("quicklist")
 				}
 				return engine.Bulk(encoding(it, x.Tx.Encoding(c, key)))
 			}),
@@ -56,23 +60,37 @@ func objectRow(name, summary, since, differs string, tell func(x *engine.Context
 // hashEncoding is what Redis would have of a hash.
 func hashEncoding(x *engine.Context, c *keyspace.Container, key string) string {
 	h, _, _ := x.Tx.Elements(c, key)
-	entries, value := x.Engine.HashEncoding()
-	if h.Len() > entries {
+	most := x.Engine.Encodings()
+	if h.Len() > most.HashEntries {
 		return "hashtable"
 	}
 	for e := range h.All() {
-		if max(len(e.Field), len(e.Value)) > value {
+		if max(len(e.Field), len(e.Value)) > most.HashValue {
 			return "hashtable"
 		}
 	}
 	return "listpack"
 }
 
-// setEncoding is what Redis would have of a set with the default of set-max-intset-entries.
-func setEncoding(x *engine.Context, c *keyspace.Container, key string) string {
-	const most = 512
+// sortedSetEncoding is what Redis would have of a sorted set.
+func sortedSetEncoding(x *engine.Context, c *keyspace.Container, key string) string {
 	h, _, _ := x.Tx.Elements(c, key)
-	if h.Len() > most {
+	most := x.Engine.Encodings()
+	if h.Len() > most.SortedSetEntries {
+		return "skiplist"
+	}
+	for e := range h.All() {
+		if len(e.Field) > most.SortedSetValue {
+			return "skiplist"
+		}
+	}
+	return "listpack"
+}
+
+// setEncoding is what Redis would have of a set.
+func setEncoding(x *engine.Context, c *keyspace.Container, key string) string {
+	h, _, _ := x.Tx.Elements(c, key)
+	if h.Len() > x.Engine.Encodings().SetIntegers {
 		return "hashtable"
 	}
 	for e := range h.All() {

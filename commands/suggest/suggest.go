@@ -58,15 +58,11 @@ const (
 	HintRebuild = "an index is always up to date. INDEX.LIST shows whether it is ready."
 	HintJSON    = "the JSON.* commands are those of RedisJSON 8.6; DOC.PUT, DOC.GET and DOC.PATCH work on the same documents."
 	HintLists   = "did you mean CONTAINER.LIST?"
-	HintTypes   = "values are strings, hashes, sets and JSON, without Redis' other types: see docs/redis-compatibility.md."
+	HintTypes   = "values are strings, hashes, sets, sorted sets, lists and JSON, without Redis' other types: see docs/redis-compatibility.md."
 )
 
 // otherTypes are Redis' commands on types that do not exist here.
 var otherTypes = strings.Fields(`
-	blmove blmpop blpop brpop brpoplpush lindex linsert llen lmove lmpop lpop lpos lpush lpushx lrange lrem lset ltrim rpop rpoplpush rpush rpushx
-	bzmpop bzpopmax bzpopmin zadd zcard zcount zdiff zdiffstore zincrby zinter zintercard zinterstore zlexcount zmpop zmscore zpopmax zpopmin
-	zrandmember zrange zrangebylex zrangebyscore zrangestore zrank zrem zremrangebylex zremrangebyrank zremrangebyscore zrevrange zrevrangebylex
-	zrevrangebyscore zrevrank zscan zscore zunion zunionstore
 	geoadd geodist geohash geopos georadius georadiusbymember geosearch geosearchstore pfadd pfcount pfmerge`)
 
 // Hint returns what to tell a user of an unknown command, a sentence; empty if its name resembles none of

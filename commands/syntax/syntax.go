@@ -203,7 +203,7 @@ const (
 // argumentKinds are the types of values that are not strings, with their names in the manual of Redis.
 var argumentKinds = map[string][]string{
 	"integer": strings.Fields("bits numkeys client-id cluster_bus_port config-epoch count cursor db decrement destination-db end integer end-slot entries_added entries_read " +
-		"increment index index1 index2 len limit milliseconds min-idle-time ms numreplicas offset port protover seconds slot start start-slot timeout"),
+		"increment index index1 index2 len limit milliseconds min-idle-time ms num-matches numreplicas offset port protover rank seconds slot start start-slot stop timeout weight"),
 	"unix-time": {"unix-time-milliseconds", "unix-time-seconds"},
 	"pattern":   {"pattern"},
 }
@@ -285,11 +285,21 @@ func MarkNamed(args []Argument, name string) {
 	}
 }
 
+// AreDoubles makes arguments with some names doubles.
+func AreDoubles(args []Argument, names ...string) {
+	for i := range args {
+		if slices.Contains(names, args[i].Name) {
+			args[i].Kind = "double"
+		}
+		AreDoubles(args[i].Args, names...)
+	}
+}
+
 // BoundsAreIDs makes start and end strings, which are integers elsewhere: those of streams are ids. So is a
 // time without a token, in the manual of Redis.
 func BoundsAreIDs(args []Argument) {
 	for i := range args {
-		if name := args[i].Name; name == "start" || name == "end" || name == "min-idle-time" && args[i].Token == "" {
+		if name := args[i].Name; name == "start" || name == "end" || name == "stop" || name == "min-idle-time" && args[i].Token == "" {
 			args[i].Kind = kindString
 		}
 		BoundsAreIDs(args[i].Args)

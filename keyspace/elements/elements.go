@@ -4,6 +4,8 @@ import (
 	"errors"
 	"math"
 	"strconv"
+
+	"mayfly/keyspace/record"
 )
 
 // SmallSize is the size in bytes of the body up to which a collection without ends of elements is one item.
@@ -12,7 +14,7 @@ const SmallSize = 1 << 10
 // MostEnd is the latest end of an element in ms.
 const MostEnd = 1<<48 - 1
 
-// Element is a field with its value. Its strings are views of a body.
+// Element is a field with its value, or a member, a member with its score, an entry of a list. Its strings are views of a body.
 type Element struct {
 	Field, Value string
 	End          int64 // ms; 0: none
@@ -153,34 +155,73 @@ func SumOf(body string) (s Sum) {
 	return s
 }
 
+// EndOf returns the first end in the page with a number, in ms; -1, which is never: there is none, as in lists.
+func EndOf(body string, number uint64) int64 {
+	if !IsOfList(number) {
+		if end := SumOf(body).Earliest; end <= MostEnd {
+			return end
+		}
+	}
+	return -1
+}
+
 var (
 	errBody  = errors.New("not the elements of a collection: they must be fields and values, each with its length")
 	errEmpty = errors.New("a collection without elements")
 	errTwice = errors.New("a field occurs twice")
 	errSmall = errors.New("an element with an end does not lie in a page")
+	errValue = errors.New("a member or an entry with a value")
+	errScore = errors.New("a member whose value is no score")
 )
 
-// Check returns why a body is not that of a collection's item, or nil. page says that it is one of a page.
-func Check(body string, page bool) error {
-	if !page && IsHead(body) {
+// Check returns why a body is not that of the key of a collection of a kind, or nil.
+func Check(body string, kind record.Kind) error {
+	if IsHead(body) {
 		_, err := ReadHead(body)
 		return err
 	}
-	if body == "" {
+	if SumOf(body).Ending > 0 {
+		return errSmall
+	}
+	return CheckAll(body, kind)
+}
+
+// CheckPage returns why a body is not that of the page with a number, or nil.
+func CheckPage(body string, number uint64) error {
+	if IsOfList(number) {
+		return CheckAll(body, record.List)
+	}
+	return CheckAll(body, record.Hash)
+}
+
+// CheckAll returns why a text is not elements of a collection of a kind, or nil.
+func CheckAll(text string, kind record.Kind) error {
+	if text == "" {
 		return errEmpty
 	}
 	seen := make(map[string]bool)
-	for body != "" {
-		e, rest, ok := Cut(body)
+	for text != "" {
+		e, rest, ok := Cut(text)
 		switch {
 		case !ok:
 			return errBody
-		case seen[e.Field]:
-			return errTwice
-		case e.End != 0 && !page:
+		case kind == record.SortedSet:
+			if _, ok := ParseScore(e.Value); !ok {
+				return errScore
+			}
+		case kind != record.Hash && e.Value != "":
+			return errValue
+		}
+		if kind == record.List && e.End != 0 {
 			return errSmall
 		}
-		seen[e.Field], body = true, rest
+		if kind != record.List {
+			if seen[e.Field] {
+				return errTwice
+			}
+			seen[e.Field] = true
+		}
+		text = rest
 	}
 	return nil
 }

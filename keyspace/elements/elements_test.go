@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"mayfly/keyspace/record"
 	_ "mayfly/test/drill" // its flags
 )
 
@@ -13,11 +14,11 @@ import (
 func TestDocument(t *testing.T) {
 	t.Parallel()
 	body := Append(Append(nil, Element{Field: "color", Value: "red"}), Element{Field: "size", Value: "XL"})
-	if string(body) != "5:color3:red4:size2:XL" || Check(string(body), false) != nil {
+	if string(body) != "5:color3:red4:size2:XL" || Check(string(body), record.Hash) != nil {
 		t.Errorf("%q", body)
 	}
 	page := Append(Append(nil, Element{Field: "jwt", Value: "abcd", End: 1700000060000}), Element{Field: "color", Value: "red"})
-	if string(page) != "3:jwt+1700000060000 4:abcd5:color3:red" || Check(string(page), true) != nil || Check(string(page), false) == nil {
+	if string(page) != "3:jwt+1700000060000 4:abcd5:color3:red" || CheckPage(string(page), 0) != nil || Check(string(page), record.Hash) == nil {
 		t.Errorf("%q", page)
 	}
 	h := Head{Number: 0x2a07, Buckets: 3, Salt: 0x9f3a11c0d2e4b687}
@@ -102,7 +103,7 @@ func FuzzCut(f *testing.F) {
 		if h, err := ReadHead(body); err == nil && string(h.Append(nil)) != body {
 			t.Fatalf("%q is read as %+v", body, h)
 		}
-		_ = Check(body, true)
+		_ = CheckAll(body, record.Hash)
 		if s := SumOf(body); s.Earliest == math.MaxInt64 && s.Ending > 0 || s.Weight > len(body) || strings.Count(body, ":") < 2*s.Count {
 			t.Fatalf("%q: %+v", body, s)
 		}

@@ -101,7 +101,7 @@ func (h *Head) From(place uint64) (bucket uint32, next uint64) {
 	return bucket, place&^(unit-1) + unit
 }
 
-// PageID appends the id of the page of a bucket.
-func (h *Head) PageID(dst []byte, bucket uint32) []byte {
-	return record.AppendPageID(dst, h.Number, bucket)
+// PageID appends the id of a page: that of a bucket, or one of a list.
+func (h *Head) PageID(dst []byte, page uint64) []byte {
+	return record.AppendPageID(dst, h.Number, page)
 }

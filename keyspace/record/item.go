@@ -19,6 +19,8 @@ const (
 	Entry         Kind = 'e' // of a log of deaths, see package deaths
 	Hash          Kind = 'f' // fields with values, or what says where they are: see package elements
 	Set           Kind = 'm' // members, likewise: fields with empty values
+	SortedSet     Kind = 'z' // members, likewise: fields whose values are their scores
+	List          Kind = 'l' // entries, likewise: fields with empty values, some of which may be the same
 	Page          Kind = 'g' // elements of a collection, likewise
 	ContainerKind Kind = 'c'
 	ClockKind     Kind = 't'
@@ -37,7 +39,7 @@ type Item struct {
 }
 
 // IsCollection reports whether an item of the kind has elements.
-func (k Kind) IsCollection() bool { return k == Hash || k == Set }
+func (k Kind) IsCollection() bool { return k == Hash || k == Set || k == SortedSet || k == List }
 
 // IsKey reports whether the kind is that of a plain key, or of one that holds a collection: not that of a
 // document.

@@ -52,18 +52,18 @@ func AppendPageKey(dst []byte, container uint32, id string) []byte {
 }
 
 // AppendPageID appends the id of a page: the number of its collection and its own, both hexadecimal.
-func AppendPageID(dst []byte, collection uint64, page uint32) []byte {
+func AppendPageID(dst []byte, collection, page uint64) []byte {
 	dst = strconv.AppendUint(dst, collection, 16)
 	dst = append(dst, '.')
-	return strconv.AppendUint(dst, uint64(page), 16)
+	return strconv.AppendUint(dst, page, 16)
 }
 
 // SplitPageID is the inverse of [AppendPageID]. It accepts nothing that this does not write.
-func SplitPageID(id string) (collection uint64, page uint32, ok bool) {
+func SplitPageID(id string) (collection, page uint64, ok bool) {
 	first, second, _ := strings.Cut(id, ".")
 	collection, ok1 := readShortHex(first)
-	number, ok2 := readShortHex(second)
-	return collection, uint32(number), ok1 && ok2 && number <= math.MaxUint32
+	page, ok2 := readShortHex(second)
+	return collection, page, ok1 && ok2
 }
 
 // readShortHex reads lower case hexadecimal digits without leading zeros.

@@ -296,9 +296,10 @@ func (s *folderReader) fits(number int, key, rec string, del bool) error {
 	case k.Log && !del:
 		return deaths.Check(k.ID, it)
 	case k.Page && !del && it.Kind == record.Page:
-		return elements.Check(it.Body, true)
+		_, page, _ := record.SplitPageID(k.ID)
+		return elements.CheckPage(it.Body, page)
 	case !del && !k.Page && it.Kind.IsCollection():
-		return elements.Check(it.Body, false)
+		return elements.Check(it.Body, it.Kind)
 	case !del && (k.Page || it.Kind != record.Document && it.Kind != record.Plain):
 		return fmt.Errorf("the item is of an unknown kind %q", it.Kind)
 	}

@@ -92,7 +92,9 @@ func (m *merger) latest() (ms int64) {
 
 // visitLiving visits the items that live now (ms), in ascending order of their keys.
 func (g *merged) visitLiving(names *names, now int64, visit func(container, id string, it record.Item) error) error {
-	for _, key := range sortedKeys(g.items) {
+	keys := sortedKeys(g.items)
+	lists := pagesOfLists(keys)
+	for _, key := range keys {
 		rec := g.items[key].rec
 		if rec == "" {
 			continue
@@ -109,7 +111,7 @@ func (g *merged) visitLiving(names *names, now int64, visit func(container, id s
 		if err != nil {
 			return err
 		}
-		if k.Page || it.Kind.IsCollection() && !g.gather(k, &it, &c.Policy, now) || c.Policy.Dead(it.TS, it.ExpireAt, now) {
+		if k.Page || it.Kind.IsCollection() && !g.gather(k, &it, lists, &c.Policy, now) || c.Policy.Dead(it.TS, it.ExpireAt, now) {
 			continue
 		}
 		if err := visit(c.Name, k.ID, it); err != nil {
@@ -119,9 +121,22 @@ func (g *merged) visitLiving(names *names, now int64, visit func(container, id s
 	return nil
 }
 
-// gather gives the item of a hash a body with all its living fields, wherever they lie, and the time of their
+// pagesOfLists returns the keys of the pages of each list, by its number, in their order: that of the keys.
+func pagesOfLists(sorted []string) map[uint64][]string {
+	lists := make(map[uint64][]string)
+	for _, key := range sorted {
+		if k, err := record.SplitKey(key); err == nil && k.Page {
+			if list, page, _ := record.SplitPageID(k.ID); elements.IsOfList(page) {
+				lists[list] = append(lists[list], key)
+			}
+		}
+	}
+	return lists
+}
+
+// gather gives the item of a collection a body with all its living elements, wherever they lie, and the time of their
 // last write. It returns false if there are none.
-func (g *merged) gather(k record.Key, it *record.Item, p *expiry.Policy, now int64) (lives bool) {
+func (g *merged) gather(k record.Key, it *record.Item, lists map[uint64][]string, p *expiry.Policy, now int64) (lives bool) {
 	if !elements.IsHead(it.Body) {
 		return true
 	}
@@ -130,8 +145,14 @@ func (g *merged) gather(k record.Key, it *record.Item, p *expiry.Policy, now int
 		return false
 	}
 	dead, body := p.DeadLimits(now).ByOwnTTL, []byte(nil)
-	for bucket := range head.Buckets {
-		key := string(record.AppendPageKey(nil, k.Container, string(head.PageID(nil, bucket))))
+	keys := lists[head.Number]
+	if it.Kind != record.List {
+		keys = make([]string, 0, head.Buckets)
+		for bucket := range uint64(head.Buckets) {
+			keys = append(keys, string(record.AppendPageKey(nil, k.Container, string(head.PageID(nil, bucket)))))
+		}
+	}
+	for _, key := range keys {
 		state := g.items[key]
 		if state == nil || state.rec == "" {
 			continue

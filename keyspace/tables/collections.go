@@ -31,11 +31,14 @@ type Collection struct {
 	Key    memtable.Handle // of its key; 0: none
 	Count  int             // elements, with the dead that were not removed
 	Ending int             // those with an end
-	Weight int64           // bytes: see [elements.Sum]
+	Weight int64           // bytes: see [elements.Sum]; of a list 0
 	Memory int64           // bytes of the pages, an estimate
 
+	Order *elements.Order    // of a sorted set, once its key is known
+	List  elements.Directory // of the pages of a list
+
 	alive uint32 // the bucket in which a living element was found last
-	above uint32 // no page has this number or a greater one: the head may not be known
+	above uint64 // no bucket has this number or a greater one: the head may not be known
 
 	// The latest write of a page. Only a follower and the start look at it: see [Table.RaiseKey].
 	ts      int64
@@ -129,8 +132,15 @@ func (o *keyObserver) Added(h memtable.Handle, it record.Item) {
 		return
 	}
 	if head, err := elements.ReadHead(it.Body); err == nil { // a start has checked it
-		c := (*Collections)(o).open(head.Number)
-		c.Head, c.Key = head, h
+		cs := (*Collections)(o)
+		c := cs.open(head.Number)
+		if c.Head, c.Key = head, h; it.Kind == record.SortedSet && c.Order == nil {
+			c.Order = elements.NewOrder()
+			for page := range c.above { // the head may be an old one
+				c.Order.Replace("", cs.Body(c, page))
+			}
+			cs.pages.AddMemory(c.Order.Bytes())
+		}
 	}
 }
 
@@ -162,18 +172,17 @@ type pageObserver Collections
 func (o *pageObserver) Added(h memtable.Handle, it record.Item) {
 	cs := (*Collections)(o)
 	id := cs.pages.ID(cs.pages.At(h))
-	number, page, _ := record.SplitPageID(id)
+	number, _, _ := record.SplitPageID(id)
 	c := cs.open(number)
-	c.above = max(c.above, page+1)
-	cs.add(c, it.Body, 1)
+	cs.follow(c, id, "", it.Body)
 	c.Memory += memtable.ItemOverhead + int64(len(id))
 }
 
 func (o *pageObserver) Replaced(h memtable.Handle, was, is record.Item) {
 	cs := (*Collections)(o)
-	if c := cs.OfPage(cs.pages.ID(cs.pages.At(h))); c != nil {
-		cs.add(c, was.Body, -1)
-		cs.add(c, is.Body, 1)
+	id := cs.pages.ID(cs.pages.At(h))
+	if c := cs.OfPage(id); c != nil {
+		cs.follow(c, id, was.Body, is.Body)
 	}
 }
 
@@ -181,14 +190,40 @@ func (o *pageObserver) Removed(h memtable.Handle, it record.Item) {
 	cs := (*Collections)(o)
 	id := cs.pages.ID(cs.pages.At(h))
 	if c := cs.OfPage(id); c != nil {
-		cs.add(c, it.Body, -1)
+		cs.follow(c, id, it.Body, "")
 		c.Memory -= memtable.ItemOverhead + int64(len(id))
 	}
 }
 
-// add adds a body to what is counted (times 1) or subtracts it (-1).
-func (cs *Collections) add(c *Collection, body string, times int) {
-	s, before := elements.SumOf(body), c.Ending
+// follow follows a page whose body was one and is another; "": there is none.
+func (cs *Collections) follow(c *Collection, id, was, is string) {
+	before, after := elements.Sum{}, elements.SumOf(is)
+	if _, page, _ := record.SplitPageID(id); elements.IsOfList(page) {
+		before.Count, after.Weight = c.List.Set(page, after.Count), 0
+	} else {
+		before = elements.SumOf(was)
+		c.above = max(c.above, page+1)
+	}
+	cs.add(c, before, len(was), -1)
+	cs.add(c, after, len(is), 1)
+	if c.Order != nil {
+		size := c.Order.Bytes()
+		c.Order.Replace(was, is)
+		cs.pages.AddMemory(c.Order.Bytes() - size)
+	}
+}
+
+// Size returns the memory of a collection besides its key, in bytes, about.
+func (c *Collection) Size() int64 {
+	if c.Order != nil {
+		return c.Memory + c.Order.Bytes()
+	}
+	return c.Memory
+}
+
+// add adds the sum of a body to what is counted (times 1) or subtracts it (-1).
+func (cs *Collections) add(c *Collection, s elements.Sum, size, times int) {
+	before := c.Ending
 	c.Count += times * s.Count
 	c.Ending += times * s.Ending
 	switch {
@@ -198,7 +233,7 @@ func (cs *Collections) add(c *Collection, body string, times int) {
 		cs.ending--
 	}
 	c.Weight += int64(times * s.Weight)
-	c.Memory += int64(times * len(body))
+	c.Memory += int64(times * size)
 }
 
 // settle makes those of the orphans garbage that have no key.
@@ -209,7 +244,8 @@ func (cs *Collections) settle() {
 			if c.Ending > 0 {
 				cs.ending--
 			}
-			cs.pages.AddMemory(-collectionOverhead)
+			cs.pages.AddMemory(-collectionOverhead - c.Size() + c.Memory)
+			c.Order = nil
 			cs.garbage = append(cs.garbage, c)
 		}
 	}
@@ -225,30 +261,50 @@ func (cs *Collections) collect(n int) (left int) {
 	var id []byte
 	for n > 0 && len(cs.garbage) > 0 {
 		c := cs.garbage[len(cs.garbage)-1]
-		for ; n > 0 && c.above > 0; n-- {
-			c.above--
-			id = c.PageID(id[:0], c.above)
+		for ; n > 0 && (c.above > 0 || c.List.Len() > 0); n-- {
+			number := c.List.Last()
+			if c.List.Set(number, 0); number == 0 {
+				c.above--
+				number = c.above
+			}
+			id = c.PageID(id[:0], number)
 			if e := cs.pages.Find(record.View(id)); e != nil {
 				cs.pages.Remove(e)
 				cs.pages.Release(e)
 			}
 		}
-		if c.above == 0 {
+		if c.above == 0 && c.List.Len() == 0 {
 			cs.garbage = cs.garbage[:len(cs.garbage)-1]
 		}
 	}
 	return n
 }
 
-// Page returns the page of a bucket and its body, nil if it is empty.
-func (cs *Collections) Page(c *Collection, bucket uint32) (h memtable.Handle, e *memtable.Entry) {
+// Page returns the page with a number, nil if there is none: an empty bucket has none.
+func (cs *Collections) Page(c *Collection, number uint64) (h memtable.Handle, e *memtable.Entry) {
 	var buf [40]byte
-	return cs.pages.Lookup(record.View(c.PageID(buf[:0], bucket)))
+	return cs.pages.Lookup(record.View(c.PageID(buf[:0], number)))
 }
 
-// Body returns the elements in a bucket.
-func (cs *Collections) Body(c *Collection, bucket uint32) string {
-	if _, e := cs.Page(c, bucket); e != nil {
+// Pages yields the pages of a collection, in the order of buckets or of a list.
+func (cs *Collections) Pages(c *Collection) func(yield func(*memtable.Entry) bool) {
+	return func(yield func(*memtable.Entry) bool) {
+		for b := range uint64(c.Buckets) {
+			if _, e := cs.Page(c, b); e != nil && !yield(e) {
+				return
+			}
+		}
+		for page := range c.List.Ascend(0) {
+			if _, e := cs.Page(c, page.Number); e != nil && !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// Body returns the elements in the page with a number.
+func (cs *Collections) Body(c *Collection, number uint64) string {
+	if _, e := cs.Page(c, number); e != nil {
 		return cs.pages.Item(e).Body
 	}
 	return ""
@@ -257,14 +313,20 @@ func (cs *Collections) Body(c *Collection, bucket uint32) string {
 // Dead returns how many elements of a collection are dead by a limit. It looks at the pages that are due, or
 // at those of the collection.
 func (cs *Collections) Dead(c *Collection, limit int64) (n int) {
+	cs.EachDead(c, limit, func(elements.Element) { n++ })
+	return n
+}
+
+// EachDead visits the elements that Dead counts.
+func (cs *Collections) EachDead(c *Collection, limit int64, visit func(elements.Element)) {
 	due := cs.pages.DueAtMost(limit)
 	if c.Ending == 0 || due == 0 {
-		return 0
+		return
 	}
 	count := func(body string) {
 		for e := range elements.Each(body) {
 			if e.Dead(limit) {
-				n++
+				visit(e)
 			}
 		}
 	}
@@ -274,14 +336,13 @@ func (cs *Collections) Dead(c *Collection, limit int64) (n int) {
 				count(it.Body)
 			}
 		})
-		return n
+		return
 	}
-	for b := range c.Buckets {
-		if _, e := cs.Page(c, b); e != nil && e.ExpireAt() > 0 && e.ExpireAt() <= limit {
+	for e := range cs.Pages(c) {
+		if e.ExpireAt() > 0 && e.ExpireAt() <= limit {
 			count(cs.pages.Item(e).Body)
 		}
 	}
-	return n
 }
 
 // Empty reports whether no element of a collection lives by a limit of the dead. It remembers where it has
@@ -295,7 +356,7 @@ func (cs *Collections) Empty(c *Collection, limit int64) bool {
 	}
 	for i := range c.Buckets {
 		b := (c.alive + i) % c.Buckets
-		for e := range elements.Each(cs.Body(c, b)) {
+		for e := range elements.Each(cs.Body(c, uint64(b))) {
 			if !e.Dead(limit) {
 				c.alive = b
 				return false

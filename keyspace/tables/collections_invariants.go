@@ -4,6 +4,7 @@ package tables
 
 import (
 	"fmt"
+	"slices"
 
 	"mayfly/keyspace/elements"
 	"mayfly/keyspace/memtable"
@@ -34,7 +35,7 @@ func (t *Table[C]) checkPages() (err error) {
 		if !e.Collection() {
 			return true
 		}
-		if err = elements.Check(it.Body, false); err != nil || !elements.IsHead(it.Body) {
+		if err = elements.Check(it.Body, it.Kind); err != nil || !elements.IsHead(it.Body) {
 			return err == nil
 		}
 		head, _ := elements.ReadHead(it.Body)
@@ -44,6 +45,9 @@ func (t *Table[C]) checkPages() (err error) {
 			return false
 		}
 		found[head.Number] = &Collection{Head: head}
+		if it.Kind == record.SortedSet {
+			found[head.Number].Order = elements.NewOrder()
+		}
 		return true
 	})
 	if err != nil {
@@ -56,6 +60,8 @@ func (t *Table[C]) checkPages() (err error) {
 	for number, is := range found {
 		if c := cs.byNumber[number]; err == nil && (c.Count != is.Count || c.Ending != is.Ending || c.Weight != is.Weight || c.Memory != is.Memory || c.Count == 0) {
 			err = fmt.Errorf("collection %x has %+v, known is %+v", number, is, c)
+		} else if err == nil {
+			err = c.checkOrder(is)
 		}
 	}
 	return err
@@ -64,24 +70,58 @@ func (t *Table[C]) checkPages() (err error) {
 // checkPage verifies a page and counts its elements.
 func (cs *Collections) checkPage(e *memtable.Entry, found map[uint64]*Collection) error {
 	id, it := cs.pages.IDAndItem(e)
-	number, bucket, ok := record.SplitPageID(id)
+	number, page, ok := record.SplitPageID(id)
 	c := found[number]
 	if !ok || c == nil {
 		return nil // it is garbage
 	}
-	if err := elements.Check(it.Body, true); err != nil {
+	if err := elements.CheckPage(it.Body, page); err != nil {
 		return fmt.Errorf("page %s: %w", id, err)
 	}
-	for el := range elements.Each(it.Body) {
-		if c.Bucket(el.Field) != bucket {
-			return fmt.Errorf("page %s has %q, which belongs to %x", id, el.Field, c.Bucket(el.Field))
+	s := elements.SumOf(it.Body)
+	if elements.IsOfList(page) {
+		c.List.Set(page, s.Count)
+		s.Weight = 0
+	} else {
+		for el := range elements.Each(it.Body) {
+			if uint64(c.Bucket(el.Field)) != page {
+				return fmt.Errorf("page %s has %q, which belongs to %x", id, el.Field, c.Bucket(el.Field))
+			}
 		}
 	}
-	s := elements.SumOf(it.Body)
+	if c.Order != nil {
+		c.Order.Replace("", it.Body)
+	}
 	if want := max(it.ExpireAt, 0); s.Ending > 0 && s.Earliest != want || s.Ending == 0 && want != 0 {
 		return fmt.Errorf("page %s ends at %d, its elements at %d", id, it.ExpireAt, s.Earliest)
 	}
 	c.Count, c.Ending, c.Weight = c.Count+s.Count, c.Ending+s.Ending, c.Weight+int64(s.Weight)
 	c.Memory += memtable.ItemOverhead + int64(len(id)+len(it.Body))
+	return nil
+}
+
+// checkOrder verifies the order of a collection by that which its pages have.
+func (c *Collection) checkOrder(is *Collection) error {
+	if (c.Order == nil) != (is.Order == nil) {
+		return fmt.Errorf("collection %x has an order: %t, and should: %t", c.Number, c.Order != nil, is.Order != nil)
+	}
+	if is.Order != nil {
+		if !c.Order.Settled() {
+			return fmt.Errorf("collection %x has a member twice", c.Number)
+		}
+		if c.Order.Bytes() != is.Order.Bytes() {
+			return fmt.Errorf("the order of collection %x takes %d bytes, %d are known", c.Number, is.Order.Bytes(), c.Order.Bytes())
+		}
+		at := 0
+		for s := range is.Order.Ascend(0) {
+			if c.Order.At(at) != s {
+				return fmt.Errorf("collection %x has %v as number %d, known is %v", c.Number, s, at, c.Order.At(at))
+			}
+			at++
+		}
+	}
+	if known, found := slices.Collect(c.List.Ascend(0)), slices.Collect(is.List.Ascend(0)); !slices.Equal(known, found) || c.List.Len() != is.List.Len() {
+		return fmt.Errorf("list %x has the pages %v, known are %v", c.Number, found, known)
+	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"mayfly/keyspace"
 	"mayfly/keyspace/eviction"
+	"mayfly/redisfmt"
 	"mayfly/test/drill"
 
 	"github.com/rs/zerolog"
@@ -63,7 +64,7 @@ func TestDefaults(t *testing.T) {
 		},
 		Limits: Limits{
 			MaxMemoryClients: 1 << 30, MaxValueSize: 16 << 20, MaxContainers: keyspace.DefaultMaxContainers, TrackedKeys: 1_000_000,
-			QueryBufferLimit: 1 << 30, QueryBudget: 1_000_000, LuaTimeLimit: 5 * time.Second, HashMaxEntries: 512, HashMaxValue: 64,
+			QueryBufferLimit: 1 << 30, QueryBudget: 1_000_000, LuaTimeLimit: 5 * time.Second, Encodings: redisfmt.DefaultEncodings,
 			OutputLimits: OutputLimits{Replica: OutputLimit{256 << 20, 64 << 20, time.Minute}, PubSub: OutputLimit{32 << 20, 8 << 20, time.Minute}},
 		},
 		Reports: Reports{
@@ -84,7 +85,7 @@ func TestEveryOptionEverywhere(t *testing.T) {
 		"port": "7050", "bind": "127.0.0.1 ::1", "unixsocket": "/tmp/a b", "unixsocketperm": "770",
 		"tls-port": "7051", "tls-cert-file": "c.pem", "tls-key-file": "k.pem", "tls-ca-cert-file": "ca.pem", "tls-auth-clients": "optional",
 		"requirepass": `it's "quoted" \x41`, "protected-mode": "no", "maxclients": "5", "io-threads": "0", "timeout": "60", "tcp-keepalive": "0", "tcp-backlog": "1",
-		"max-value-size": "2048", "client-query-buffer-limit": "1048576", "max-containers": "7", "tracking-table-max-keys": "5", "reported-version": "7.0.15", "undo-window": "60", "query-budget": "500", "scripts": "no", "lua-time-limit": "100", "hash-max-listpack-entries": "10", "hash-max-listpack-value": "20", "hash-max-ziplist-entries": "10", "hash-max-ziplist-value": "20", "busy-reply-threshold": "100", "dir": "/tmp/elsewhere", "partitions": "256", "appendfsync": "always", "active-expire-effort": "10", "disk-reserve": "1048576",
+		"max-value-size": "2048", "client-query-buffer-limit": "1048576", "max-containers": "7", "tracking-table-max-keys": "5", "reported-version": "7.0.15", "undo-window": "60", "query-budget": "500", "scripts": "no", "lua-time-limit": "100", "hash-max-listpack-entries": "10", "hash-max-listpack-value": "20", "hash-max-ziplist-entries": "10", "hash-max-ziplist-value": "20", "set-max-intset-entries": "30", "zset-max-listpack-entries": "40", "zset-max-listpack-value": "50", "zset-max-ziplist-entries": "40", "zset-max-ziplist-value": "50", "busy-reply-threshold": "100", "dir": "/tmp/elsewhere", "partitions": "256", "appendfsync": "always", "active-expire-effort": "10", "disk-reserve": "1048576",
 		"maxmemory": "1000000000", "maxmemory-policy": "volatile-ttl", "maxmemory-samples": "7", "lfu-log-factor": "0", "lfu-decay-time": "60", "maxmemory-clients": "5000000", "auto-compact-percentage": "0", "auto-compact-min-size": "1048576", "scrub-interval": "3600", "erase-within": "600",
 		"loglevel": "debug", "log-format": "json", "logfile": "/tmp/log", "pidfile": "/tmp/pid", "port-file": "/tmp/port", "supervised": "systemd",
 		"slowlog-log-slower-than": "-1", "slowlog-max-len": "0", "latency-monitor-threshold": "100", "latency-tracking": "no", "latency-tracking-info-percentiles": "0 99.99 100",
@@ -144,7 +145,7 @@ func TestIllegalValues(t *testing.T) {
 		"maxclients": {"0", "4294967296"}, "io-threads": {"-1", "129", "all"}, "timeout": {"-1", "2147483648", "9223372036854775807", "1s"}, "tcp-keepalive": {"-1"}, "tcp-backlog": {"-1"},
 		"client-query-buffer-limit": {"1048575", "1023kb", "0", "-1", "9999999999gb", ""},
 		"max-value-size":            {"1023", "1gb", "16 mb", "16tb", "-1", "", "kb", "18446744073709551616", "9999999999gb"},
-		"max-containers":            {"-1", "10k"}, "tracking-table-max-keys": {"-1", "1m"}, "reported-version": {"", "7", "7.4", "7.4.0.1", "7.4.x", "07.4.0"}, "undo-window": {"-1", "604801", "1h"}, "query-budget": {"0", "many"}, "scripts": {"maybe", "1"}, "lua-time-limit": {"-1", "5s"}, "hash-max-listpack-entries": {"-1", "x"}, "hash-max-listpack-value": {"-1"}, "hash-max-ziplist-entries": {"-1"}, "hash-max-ziplist-value": {"-1"}, "busy-reply-threshold": {"-1", "2147483648"}, "dir": {""}, "partitions": {"0", "257"}, "appendfsync": {"sometimes"}, "active-expire-effort": {"0", "11"},
+		"max-containers":            {"-1", "10k"}, "tracking-table-max-keys": {"-1", "1m"}, "reported-version": {"", "7", "7.4", "7.4.0.1", "7.4.x", "07.4.0"}, "undo-window": {"-1", "604801", "1h"}, "query-budget": {"0", "many"}, "scripts": {"maybe", "1"}, "lua-time-limit": {"-1", "5s"}, "hash-max-listpack-entries": {"-1", "x"}, "hash-max-listpack-value": {"-1"}, "hash-max-ziplist-entries": {"-1"}, "hash-max-ziplist-value": {"-1"}, "set-max-intset-entries": {"-1", "x"}, "zset-max-listpack-entries": {"-1"}, "zset-max-listpack-value": {"-1"}, "zset-max-ziplist-entries": {"-1"}, "zset-max-ziplist-value": {"-1"}, "busy-reply-threshold": {"-1", "2147483648"}, "dir": {""}, "partitions": {"0", "257"}, "appendfsync": {"sometimes"}, "active-expire-effort": {"0", "11"},
 		"loglevel": {"loud"}, "log-format": {"xml"}, "supervised": {"upstart", "yes"},
 		"proto-max-bulk-len": {"512mb"}, "databases": {"17"}, "maxmemory": {"-1", "1tb", "50%"}, "maxmemory-policy": {"allkeys"}, "maxmemory-samples": {"0", "x"}, "lfu-log-factor": {"-1"}, "lfu-decay-time": {"-1", "1m"}, "maxmemory-clients": {"-1", "101%", "5.5%", "%", "-5%", "05%"},
 		"auto-compact-percentage": {"-1", "100%"}, "auto-compact-min-size": {"-1", "big"}, "scrub-interval": {"-1", "1d"}, "erase-within": {"-1", "1", "599", "1h", "2147483648"}, "disk-reserve": {"-1", "some"},

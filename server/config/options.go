@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"mayfly/keyspace"
 	"mayfly/keyspace/eviction"
 	"mayfly/keyspace/undo"
+	"mayfly/redisfmt"
 
 	"github.com/rs/zerolog"
 )
@@ -121,8 +123,7 @@ type Limits struct {
 	QueryBudget      int   // documents
 	OutputLimits     OutputLimits
 	LuaTimeLimit     time.Duration // 0: none
-	HashMaxEntries   int           // of a hash that is a listpack in Redis
-	HashMaxValue     int           // bytes
+	Encodings        redisfmt.Encodings
 }
 
 // Reports say what the server tells of its work.
@@ -220,7 +221,27 @@ const (
 )
 
 // Options is the table of options.
-var Options = []Option{
+var Options = slices.Concat(options, EncodingOptions)
+
+// EncodingOptions are those that say what OBJECT ENCODING shows, as Redis would have it, and nothing else.
+var EncodingOptions = []Option{
+	encoding("hash-max-listpack-entries", "512", "fields", "up to which OBJECT ENCODING of a hash is listpack, as Redis would have it; nothing else", func(e *redisfmt.Encodings) *int { return &e.HashEntries }),
+	encoding("hash-max-listpack-value", "64", "bytes", "of a field or a value, likewise", func(e *redisfmt.Encodings) *int { return &e.HashValue }),
+	encoding("hash-max-ziplist-entries", "512", "fields", "another name of hash-max-listpack-entries", func(e *redisfmt.Encodings) *int { return &e.HashEntries }),
+	encoding("hash-max-ziplist-value", "64", "bytes", "another name of hash-max-listpack-value", func(e *redisfmt.Encodings) *int { return &e.HashValue }),
+	encoding("set-max-intset-entries", "512", "members", "up to which OBJECT ENCODING of a set of integers is intset, likewise", func(e *redisfmt.Encodings) *int { return &e.SetIntegers }),
+	encoding("zset-max-listpack-entries", "128", "members", "up to which OBJECT ENCODING of a sorted set is listpack, likewise", func(e *redisfmt.Encodings) *int { return &e.SortedSetEntries }),
+	encoding("zset-max-listpack-value", "64", "bytes", "of a member, likewise", func(e *redisfmt.Encodings) *int { return &e.SortedSetValue }),
+	encoding("zset-max-ziplist-entries", "128", "members", "another name of zset-max-listpack-entries", func(e *redisfmt.Encodings) *int { return &e.SortedSetEntries }),
+	encoding("zset-max-ziplist-value", "64", "bytes", "another name of zset-max-listpack-value", func(e *redisfmt.Encodings) *int { return &e.SortedSetValue }),
+}
+
+func encoding(name, preset, unit, doc string, of func(*redisfmt.Encodings) *int) Option {
+	return Option{Name: name, Default: preset, Unit: unit, Mutable: true, Doc: doc,
+		in: func(s *Settings) value { return count(0, math.MaxInt32).of(of(&s.Encodings)) }}
+}
+
+var options = []Option{
 	{Name: "config", Doc: "path of a config file in the syntax of redis.conf; also as the first argument",
 		in: func(s *Settings) value { return asIs.of(&s.ConfigFile) }},
 
@@ -319,14 +340,6 @@ var Options = []Option{
 	{Name: "lua-time-limit", Default: "5000", Unit: "milliseconds", Mutable: true,
 		Doc: "answer other commands with BUSY while a script runs for longer; a script is ended after twice that time, and not before 10 s; 0 for no BUSY",
 		in:  func(s *Settings) value { return number(time.Millisecond, 0, math.MaxInt32).of(&s.LuaTimeLimit) }},
-	{Name: "hash-max-listpack-entries", Default: "512", Unit: "fields", Mutable: true, Doc: "up to which OBJECT ENCODING of a hash is listpack, as Redis would have it; nothing else",
-		in: func(s *Settings) value { return count(0, math.MaxInt32).of(&s.HashMaxEntries) }},
-	{Name: "hash-max-listpack-value", Default: "64", Unit: "bytes", Mutable: true, Doc: "of a field or a value, likewise",
-		in: func(s *Settings) value { return count(0, math.MaxInt32).of(&s.HashMaxValue) }},
-	{Name: "hash-max-ziplist-entries", Default: "512", Unit: "fields", Mutable: true, Doc: "another name of hash-max-listpack-entries",
-		in: func(s *Settings) value { return count(0, math.MaxInt32).of(&s.HashMaxEntries) }},
-	{Name: "hash-max-ziplist-value", Default: "64", Unit: "bytes", Mutable: true, Doc: "another name of hash-max-listpack-value",
-		in: func(s *Settings) value { return count(0, math.MaxInt32).of(&s.HashMaxValue) }},
 	{Name: "busy-reply-threshold", Default: "5000", Unit: "milliseconds", Mutable: true, Doc: "another name of lua-time-limit",
 		in: func(s *Settings) value { return number(time.Millisecond, 0, math.MaxInt32).of(&s.LuaTimeLimit) }},
 	{Name: "slowlog-max-len", Default: "128", Unit: "commands", Mutable: true, Doc: "most commands in the slow log",

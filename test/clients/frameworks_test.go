@@ -74,8 +74,12 @@ var frameworks = []framework{
 	{"python3-redis", "4.3.4", pythonDeb, "check_redis.py", false, "`Lock`: " + doesLock + "; scripts, JSON, TTL, messages", ""},
 	{"python3-django-redis", "5.2.0", pythonDeb, "check_django_redis.py", true, "Django's cache (" + doesCache + "), its locks, its sessions", ""},
 	{"python3-flask-session", "0.3.2", pythonDeb, "check_flask_session.py", true, doesSession, ""},
-	{"python3-limits", "2.8.0", pythonDeb, "check_limits.py", true, "fixed windows: " + doesLimit, "no moving window, which needs lists"},
+	{"python3-limits", "2.8.0", pythonDeb, "check_limits.py", true, "fixed and moving windows: " + doesLimit, ""},
 	{"python3-dogpile.cache", "1.1.8", pythonDeb, "check_dogpile.py", true, doesCache + ", makes a value once under a lock", ""},
+	{"python3-celery", "5.2.6", pythonDeb, "check_celery.py", true, "as broker and for results: tasks run, wait for a moment, are retried; a chord waits for its tasks", ""},
+	{"python3-rq", "1.13.0", pythonDeb, "check_rq.py", true, "jobs run in their order, fail, are put back, are scheduled",
+		"with `reported-version 4.0.14`: from Redis 5.0 on it writes results to streams"},
+	{"python3-channels-redis", "4.0.0", pythonDeb, "check_channels.py", true, "messages reach a channel in their order, a group all of its channels; a full channel refuses", ""},
 }
 
 // unfit is what does not work, and why.
@@ -88,16 +92,9 @@ type unfit struct {
 
 // unfits are libraries that need types that the server does not have.
 var unfits = []unfit{
-	{"bull, bullmq", "queues of Node.js", "LPUSH BRPOPLPUSH ZADD XADD", "[logs of deaths](deaths.md#a-worker-that-loses-nothing) and [durable timers](deaths.md#a-durable-timer)"},
-	{"celery, kombu", "queues of Python", "LPUSH BRPOP ZADD", "RabbitMQ as the broker"},
-	{"rq, dramatiq, huey", "queues of Python", "LPUSH BLPOP ZADD", "the same"},
-	{"sidekiq, resque", "queues of Ruby", "LPUSH BRPOP ZADD", "the same"},
-	{"asynq, gocraft/work, machinery", "queues of Go", "LPUSH BRPOP ZADD", "the same"},
-	{"Laravel's queues, Horizon", "queues of PHP", "RPUSH LPOP BLPOP ZADD", "another queue driver"},
+	{"bullmq", "queues of Node.js", "XADD", "[logs of deaths](deaths.md#a-worker-that-loses-nothing) and [durable timers](deaths.md#a-durable-timer)"},
 	{"@socket.io/redis-streams-adapter", "an adapter over streams", "XADD", "@socket.io/redis-adapter"},
-	{"channels_redis", "Django Channels", "ZADD BZPOPMIN", "its layer over messages, `RedisPubSubChannelLayer`"},
 	{"redis-om for Python and .NET", "entities and search", "FT.CREATE FT.SEARCH", "redis-om for Node.js with `dataStructure: \"JSON\"`, and [queries](queries.md)"},
-	{"Redisson's queues, fair locks, maps with ends", "for Java", "LPUSH ZADD", "its plain locks, maps and sets"},
 }
 
 // TestFrameworks uses the server as libraries do that are made for Redis: locks, limiters, caches, sessions.

@@ -88,7 +88,7 @@ func TestDocsTables(t *testing.T) {
 }
 
 // commandGroups are the groups of commands in the order of the tables.
-var commandGroups = []string{"container", "document", "json", "string", "hash", "set", "stream", "generic", "transactions", "scripting", "pubsub", "connection", "server", "cluster", "sentinel"}
+var commandGroups = []string{"container", "document", "json", "string", "hash", "set", "sorted-set", "list", "stream", "generic", "transactions", "scripting", "pubsub", "connection", "server", "cluster", "sentinel"}
 
 // eachCommand visits the commands and subcommands that can be called, with their full names, by group.
 func eachCommand(visit func(name string, c *engine.Command)) {

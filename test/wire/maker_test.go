@@ -67,6 +67,8 @@ var incomparable = []string{
 	"expiremember", "expirememberat", "hexpire", "hexpireat", "hexpiretime", "hgetdel", "hgetex", "hpersist", "hpexpire", "hpexpireat", "hpexpiretime", "hpttl", "hsetex", "httl",
 	"hrandfield", "hscan",
 	"sdiff", "sinter", "smembers", "spop", "srandmember", "sscan", "sunion", // the order of members is another; see templates
+	"zrandmember", "zscan", // random, or in another order
+	"blmove", "blmpop", "blpop", "brpop", "brpoplpush", "bzmpop", "bzpopmax", "bzpopmin", // may wait for ever; see templates
 }
 
 // templates are calls that the table's notation does not lead to.
@@ -97,6 +99,10 @@ var templates = []string{
 	"SADD key member", "SADD key a b", "SREM key a b", "SINTERSTORE key key key", "SDIFF absent key", "SINTER key absent", "SINTER key junk", "SUNION absent absent",
 	"SMEMBERS absent", "SPOP absent", "SPOP absent 2", "SPOP key junk", "SPOP key -1", "SPOP key 1 2", "SRANDMEMBER absent", "SRANDMEMBER absent 2", "SRANDMEMBER key junk",
 	"SRANDMEMBER key 0", "SRANDMEMBER key 1 2", "SSCAN absent 0 COUNT junk", "SSCAN key junk", "SSCAN key 0 COUNT 0", "SINTERCARD 2 key key LIMIT 1", "SINTERCARD 1 key junk",
+	"ZADD key 1 a 2 b", "ZADD key NX CH 3 a 4 c", "ZADD key 1 member", "ZINCRBY key 2 a", "ZRANGE key 0 -1 WITHSCORES", "ZRANGEBYSCORE key 1 (3", "ZADD key junk a", "ZUNIONSTORE key 2 key key WEIGHTS 1 2",
+	"ZRANDMEMBER absent", "ZRANDMEMBER absent 2", "ZRANDMEMBER key junk", "ZSCAN absent 0 COUNT junk", "ZSCAN key junk", "BZPOPMIN key 0.01", "BZMPOP 0.01 1 key MAX COUNT 2", "BZPOPMAX key junk",
+	"RPUSH key a b c", "LPUSH key x", "LRANGE key 0 -1", "LPOP key 2", "LINSERT key BEFORE a y", "LMOVE key key LEFT RIGHT", "LREM key 0 a", "BLPOP key 0.01", "BLMOVE key key LEFT RIGHT 0.01", "BRPOPLPUSH key key -1",
+	"BLMPOP 0.01 2 absent key LEFT COUNT 2", "BRPOP key junk",
 	"HSET key field value", "HSET key a 1", "HSET key a 1 b 2", "HINCRBY key a 1", "HDEL key a b", "KEYS mort*", "KEYS [", "KEYS i*",
 }
 

@@ -1,0 +1,327 @@
+package sortedsets
+
+import (
+	"math"
+
+	"mayfly/commands/engine"
+	"mayfly/commands/items"
+	"mayfly/keyspace"
+	"mayfly/keyspace/elements"
+	"mayfly/redisfmt"
+)
+
+const (
+	read  = engine.ReadOnly
+	grow  = engine.Write | engine.DenyOOM
+	frees = engine.Write | engine.Frees
+	fast  = engine.Fast
+
+	eventZAdd  = "zadd"
+	eventZIncr = "zincr"
+	eventZRem  = "zrem"
+
+	kind = keyspace.ZSetKind
+)
+
+// Commands are those of single members.
+var Commands = []engine.Command{
+	{
+		Name: "zadd", Syntax: "key [NX | XX] [GT | LT] [CH] [INCR] score member [score member ...]", Since: "1.2.0",
+		Summary: "Add one or more members to a sorted set, or update its score if it already exists",
+		Differs: "A member that is written loses its end; with INCR it keeps it",
+		Flags:   grow | fast, Keys: engine.OneKey, Access: "RW update", Parse: parseZAdd,
+	},
+	row("zcard", "key", "1.2.0", "Get the number of members in a sorted set", read|fast, "RO", engine.NoParse(runZCard)),
+	row("zincrby", "key increment member", "1.2.0", "Increment the score of a member in a sorted set", grow|fast, "RW access update", parseZIncrBy),
+	row("zmscore", "key member [member ...]", "6.2.0", "Get the score associated with the given members in a sorted set", read|fast, "", engine.NoParse(runZMScore)),
+	{
+		Name: "zrandmember", Syntax: "key [count [WITHSCORES]]", Since: "6.2.0", Summary: "Get one or multiple random elements from a sorted set",
+		Flags: read, Keys: engine.OneKey, Tips: "nondeterministic_output", Walks: engine.IfLonger(2), Parse: parseZRandMember,
+	},
+	row("zrank", "key member", "2.0.0", "Determine the index of a member in a sorted set", read|fast, "", engine.NoParse(runRank(false))),
+	row("zrem", "key member [member ...]", "1.2.0", "Remove one or more members from a sorted set", frees|fast, "RW delete", engine.NoParse(runZRem)),
+	row("zrevrank", "key member", "2.0.0", "Determine the index of a member in a sorted set, with scores ordered from high to low", read|fast, "", engine.NoParse(runRank(true))),
+	{
+		Name: "zscan", Syntax: "key cursor [MATCH pattern] [COUNT count]", Since: "2.8.0", Summary: "Incrementally iterate sorted sets elements and associated scores",
+		Differs: "Cursors are of another kind, and the pattern is bounded as that of `KEYS`. A member that is present throughout comes once, not at least once",
+		Flags:   read, Keys: engine.OneKey, Tips: "nondeterministic_output", Walks: engine.Always, Parse: parseZScan,
+	},
+	row("zscore", "key member", "1.2.0", "Get the score associated with the given member in a sorted set", read|fast, "", engine.NoParse(runZScore)),
+}
+
+func row(name, syntax, since, summary string, flags engine.Flags, access string, parse func(*engine.Input) (engine.Run, error)) engine.Command {
+	return engine.Command{Name: name, Syntax: syntax, Since: since, Summary: summary, Flags: flags, Keys: engine.OneKey, Access: access, Parse: parse}
+}
+
+// get returns the sorted set of a key of the session's database: see [items.GetElements].
+func get(x *engine.Context, key string) (h keyspace.Elements, found bool, err error) {
+	_, h, found, err = items.GetElements(x, key, kind)
+	return h, found, err
+}
+
+const (
+	errNotFloat  = engine.Error("ERR value is not a valid float")
+	errNaN       = engine.Error("ERR resulting score is not a number (NaN)")
+	errNXandXX   = engine.Error("ERR XX and NX options at the same time are not compatible")
+	errGTandLT   = engine.Error("ERR GT, LT, and/or NX options at the same time are not compatible")
+	errOneIncr   = engine.Error("ERR INCR option supports a single increment-element pair")
+	errRange     = engine.Error("ERR value is out of range")
+	errLongRange = engine.Error("ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807")
+)
+
+// addition is a parsed ZADD.
+type addition struct {
+	nx, xx, gt, lt, ch, incr bool
+	scores                   []float64
+	first                    int // argument
+}
+
+func parseZAdd(in *engine.Input) (engine.Run, error) {
+	var a addition
+	words := map[string]*bool{"NX": &a.nx, "XX": &a.xx, "GT": &a.gt, "LT": &a.lt, "CH": &a.ch, "INCR": &a.incr}
+	rest := in.Args[2:]
+options:
+	for ; len(rest) > 0; rest = rest[1:] {
+		for word, is := range words {
+			if redisfmt.EqualFold(rest[0], word) {
+				*is = true
+				continue options
+			}
+		}
+		break
+	}
+	a.first = len(in.Args) - len(rest)
+	switch {
+	case len(rest) == 0 || len(rest)%2 != 0:
+		return nil, engine.ErrSyntax
+	case a.nx && a.xx:
+		return nil, errNXandXX
+	case a.nx && (a.gt || a.lt) || a.gt && a.lt:
+		return nil, errGTandLT
+	case a.incr && len(rest) > 2:
+		return nil, errOneIncr
+	}
+	return a.parseScores(rest)
+}
+
+// parseScores reads the scores before members.
+func (a *addition) parseScores(pairs []string) (engine.Run, error) {
+	a.scores = make([]float64, 0, len(pairs)/2)
+	for i := 0; i < len(pairs); i += 2 {
+		score, ok := redisfmt.ParseDouble(pairs[i])
+		if !ok {
+			return nil, errNotFloat
+		}
+		a.scores = append(a.scores, score)
+	}
+	return items.OnCreate(kind, a.run), nil
+}
+
+func parseZIncrBy(in *engine.Input) (engine.Run, error) {
+	a := addition{incr: true, first: 2}
+	return a.parseScores(in.Args[2:])
+}
+
+func (a *addition) run(x *engine.Context, h *items.Change) (engine.Reply, []string) {
+	added, updated := 0, 0
+	last := engine.Null
+	for i, score := range a.scores {
+		member := x.Input.Args[a.first+2*i+1]
+		e, found := h.Get(member)
+		was, end := elements.ScoredOf(e).Score, int64(0)
+		if found && a.nx || !found && a.xx {
+			continue
+		}
+		if found && a.incr {
+			if score, end = score+was, e.End; math.IsNaN(score) {
+				return engine.Fail(errNaN), nil // INCR is alone: nothing was changed
+			}
+		}
+		if found && (a.gt && score <= was || a.lt && score >= was) {
+			continue
+		}
+		last = engine.Double(score)
+		switch {
+		case !found:
+			added++
+		case score != was:
+			updated++
+		case e.End == end:
+			continue
+		}
+		h.Put(member, elements.Scored{Score: score}.Element().Value, end)
+	}
+	reply := engine.Count(added)
+	if a.ch {
+		reply = engine.Count(added + updated)
+	}
+	told := []string(nil)
+	if a.incr {
+		reply, told = last, []string{eventZIncr}
+	} else {
+		told = []string{eventZAdd}
+	}
+	if added+updated == 0 {
+		told = nil
+	}
+	return reply, told
+}
+
+var runZRem = items.OnChange(kind, func(x *engine.Context, h *items.Change) (engine.Reply, []string) {
+	removed := 0
+	for _, member := range x.Input.Args[2:] {
+		if h.Delete(member) {
+			removed++
+		}
+	}
+	if removed == 0 {
+		return engine.Count(0), nil
+	}
+	return engine.Count(removed), []string{eventZRem}
+})
+
+func runZCard(x *engine.Context) engine.Reply {
+	h, _, err := get(x, x.Input.Args[1])
+	if err != nil {
+		return engine.Fail(err)
+	}
+	return engine.Count(h.Len())
+}
+
+func runZScore(x *engine.Context) engine.Reply {
+	h, _, err := get(x, x.Input.Args[1])
+	if err != nil {
+		return engine.Fail(err)
+	}
+	return scoreIn(&h, x.Input.Args[2])
+}
+
+// scoreIn is the score of a member, or null.
+func scoreIn(h *keyspace.Elements, member string) engine.Reply {
+	e, found := h.Get(member)
+	if !found {
+		return engine.Null
+	}
+	return engine.Double(elements.ScoredOf(e).Score)
+}
+
+func runZMScore(x *engine.Context) engine.Reply {
+	h, _, err := get(x, x.Input.Args[1])
+	if err != nil {
+		return engine.Fail(err)
+	}
+	scores := make([]engine.Reply, 0, len(x.Input.Args)-2)
+	for _, member := range x.Input.Args[2:] {
+		scores = append(scores, scoreIn(&h, member))
+	}
+	return engine.Array(scores...)
+}
+
+// runRank is the Run of ZRANK, or of ZREVRANK.
+func runRank(backwards bool) engine.Run {
+	return func(x *engine.Context) engine.Reply {
+		h, _, err := get(x, x.Input.Args[1])
+		if err != nil {
+			return engine.Fail(err)
+		}
+		e, found := h.Get(x.Input.Args[2])
+		if !found {
+			return engine.Null
+		}
+		at, s := elements.ScoredOf(e), h.Sorted()
+		rank := s.Rank(func(other elements.Scored) bool { return !other.Before(at) })
+		if backwards {
+			rank = s.Len() - 1 - rank
+		}
+		return engine.Count(rank)
+	}
+}
+
+// scored is the reply of a list of members with their scores: pairs in RESP3, flat in RESP2.
+type scored struct {
+	engine.List
+	with, nested bool
+}
+
+// newScored returns an empty reply. with says that it has the scores.
+func newScored(x *engine.Context, with bool) scored {
+	return scored{engine.List{Memory: x.Session.Memory}, with, x.Proto() == 3}
+}
+
+// add adds a member, and reports whether there is memory for more.
+func (l *scored) add(s elements.Scored) (more bool) {
+	switch {
+	case l.with && l.nested:
+		l.Add(engine.Array(engine.Bulk(s.Member), engine.Double(s.Score)))
+	case l.with:
+		l.Add(engine.Bulk(s.Member))
+		l.Add(engine.Double(s.Score))
+	default:
+		l.Add(engine.Bulk(s.Member))
+	}
+	return !l.Refused()
+}
+
+func parseZRandMember(in *engine.Input) (engine.Run, error) {
+	if len(in.Args) == 2 {
+		return func(x *engine.Context) engine.Reply {
+			h, found, err := get(x, x.Input.Args[1])
+			switch {
+			case err != nil:
+				return engine.Fail(err)
+			case !found:
+				return engine.Null
+			}
+			return engine.Bulk(h.Random().Field)
+		}, nil
+	}
+	count, ok := redisfmt.ParseInt(in.Args[2])
+	with := len(in.Args) == 4
+	switch {
+	case !ok:
+		return nil, engine.ErrNotInteger
+	case count < -math.MaxInt64:
+		return nil, errLongRange
+	case len(in.Args) > 4 || with && !redisfmt.EqualFold(in.Args[3], "WITHSCORES"):
+		return nil, engine.ErrSyntax
+	case with && (count < -math.MaxInt64/2 || count > math.MaxInt64/2):
+		return nil, errRange
+	}
+	return func(x *engine.Context) engine.Reply {
+		h, found, err := get(x, x.Input.Args[1])
+		switch {
+		case err != nil:
+			return engine.Fail(err)
+		case !found:
+			return engine.Array()
+		}
+		list := newScored(x, with)
+		items.ChooseElements(x, &h, count, func(e keyspace.Element) bool {
+			return list.add(elements.ScoredOf(e))
+		})
+		return list.Array()
+	}, nil
+}
+
+func parseZScan(in *engine.Input) (engine.Run, error) {
+	cursor, ok := redisfmt.ParseCursor(in.Args[2])
+	if !ok {
+		return nil, engine.ErrInvalidCursor
+	}
+	o, wrong := items.ParseScanOptions(in.Args[3:], nil)
+	return func(x *engine.Context) engine.Reply {
+		h, found, err := get(x, x.Input.Args[1])
+		if err == nil && found { // as in Redis, a missing key hides wrong options
+			err = wrong
+		}
+		if err != nil {
+			return engine.Fail(err)
+		}
+		var buf []byte
+		return items.ScanElements(x, &h, cursor, &o, func(list *engine.List, e keyspace.Element) {
+			list.Add(engine.Bulk(e.Field))
+			buf = redisfmt.AppendDouble(buf[:0], elements.ScoredOf(e).Score)
+			list.Add(engine.Bulk(string(buf)))
+		})
+	}, nil
+}

@@ -1,0 +1,324 @@
+package keyspace
+
+import (
+	"slices"
+	"strings"
+
+	"mayfly/keyspace/elements"
+	"mayfly/keyspace/record"
+)
+
+// pagesFrom returns the bodies of a list's pages from that with a number on, until they have so many entries.
+func (h *Elements) pagesFrom(number uint64, entries int) (pages []string) {
+	for page := range h.c.List.Ascend(number) {
+		pages = append(pages, h.cs.Body(h.c, page.Number))
+		if entries -= page.Count; entries <= 0 {
+			break
+		}
+	}
+	return pages
+}
+
+// Entries yields the entries of a list with the indexes from one up to below another, or the same backwards. What it
+// yields needs no locks, and stays as it is.
+func (h *Elements) Entries(from, to int, backwards bool) func(yield func(string) bool) {
+	pages, first := []string{h.body}, 0
+	if h.c != nil && from < to {
+		page, at := h.c.List.At(from)
+		pages, first = h.pagesFrom(page.Number, to-at), at
+	}
+	return elements.Entries(pages, from-first, to-first, backwards)
+}
+
+// ListEdit changes the entries of a list for one command. Close ends it. A page is written once, when another one
+// is changed, or at the end.
+type ListEdit struct {
+	ElementsEdit
+	page  uint64 // whose entries buf has; 0: none
+	buf   []byte
+	dirty bool // buf is not stored
+}
+
+// EditList is [Tx.EditElements] for a list.
+func (tx *Tx) EditList(c *Container, id string) (x ListEdit, was Kind) {
+	x.ElementsEdit, was = tx.EditElements(c, id, ListKind)
+	return x, was
+}
+
+// entry returns an entry as it is in a body.
+func entry(value string) []byte {
+	return elements.Append(make([]byte, 0, 64), Element{Field: value})
+}
+
+// Len returns the number of entries, with what was changed.
+func (x *ListEdit) Len() int {
+	if x.c == nil {
+		return elements.SumOf(x.now()).Count
+	}
+	x.flush()
+	return x.c.List.Len()
+}
+
+// load makes a page the one that is changed.
+func (x *ListEdit) load(page uint64) {
+	if x.buf == nil {
+		x.buf, x.tx.page = x.tx.page, nil // until Close
+	}
+	if x.page != page {
+		x.flush()
+		x.page, x.buf = page, append(x.buf[:0], x.cs.Body(x.c, page)...)
+	}
+}
+
+// flush stores the page that was changed.
+func (x *ListEdit) flush() {
+	if !x.dirty {
+		return
+	}
+	x.dirty = false
+	if x.put(x.page, x.buf); len(x.buf) == 0 {
+		x.page = 0
+	}
+}
+
+// edge returns the number of the first page or the last, 0 if there is none.
+func (x *ListEdit) edge(left bool) uint64 {
+	number := x.c.List.Last()
+	if left {
+		number = x.c.List.First()
+	}
+	if isNew := number == 0 || left && x.page < number || !left && x.page > number; x.dirty && isNew {
+		return x.page
+	}
+	return number
+}
+
+// Push adds an entry at the left end or at the right one. If a hold forbids it, it returns false.
+func (x *ListEdit) Push(left bool, value string) bool {
+	if !x.begin() {
+		return false
+	}
+	if x.c == nil {
+		if left {
+			x.small = slices.Insert(x.small, 0, entry(value)...)
+		} else {
+			x.small = append(x.small, entry(value)...)
+		}
+		x.openIfLarge()
+		return true
+	}
+	number := x.edge(left)
+	if number == 0 {
+		number = elements.FirstOfList
+	}
+	x.load(number)
+	if e := entry(value); len(x.buf) > 0 && len(x.buf)+len(e) > elements.ListPageSize {
+		next, ok := elements.Between(0, number)
+		if !left {
+			next, ok = elements.Between(number, 0)
+		}
+		if !ok {
+			x.renumber()
+			return x.Push(left, value)
+		}
+		x.flush()
+		x.page, x.buf = next, append(x.buf[:0], e...)
+	} else if left {
+		x.buf = slices.Insert(x.buf, 0, e...)
+	} else {
+		x.buf = append(x.buf, e...)
+	}
+	x.dirty = true
+	return true
+}
+
+// renumber writes the list anew: there is no room between its pages.
+func (x *ListEdit) renumber() {
+	x.flush()
+	x.Replace(x.All())
+}
+
+// Replace makes a list of entries, whatever is under the id. It keeps End.
+func (x *ListEdit) Replace(all func(yield func(Element) bool)) (n int) {
+	if !x.begin() {
+		return 0
+	}
+	x.clear()
+	x.page, x.dirty = 0, false
+	for e := range all {
+		x.Push(false, e.Field)
+		n++
+	}
+	return n
+}
+
+// openIfLarge gives the list pages, if it is no small one any more.
+func (x *ListEdit) openIfLarge() {
+	if len(x.small) <= elements.SmallSize {
+		return
+	}
+	x.openTable()
+	x.head = elements.NewHead(x.p.NextVersion(), x.p.Shard.Seed[0]^x.p.Shard.Seed[1])
+	x.t.OpenPages()
+	x.cs = x.t.Pages.Collections
+	x.put(elements.FirstOfList, x.small)
+	x.c = x.cs.ByNumber(x.head.Number)
+	x.headChanged = true
+	x.load(elements.FirstOfList)
+	x.cut()
+}
+
+// Pop removes the entry at an end, which must exist, and returns it.
+func (x *ListEdit) Pop(left bool) (value string, ok bool) {
+	if !x.begin() {
+		return "", false
+	}
+	buf := &x.small
+	if x.c != nil {
+		x.load(x.edge(left))
+		buf = &x.buf
+	}
+	index := -1
+	if left {
+		index = 0
+	}
+	value, from, to := elements.EntryAt(record.View(*buf), index)
+	value = strings.Clone(value) // the buffer changes
+	*buf = slices.Delete(*buf, from, to)
+	if x.c != nil {
+		x.changed()
+	}
+	return value, true
+}
+
+// changed notes that the page was changed. An empty one is removed at once.
+func (x *ListEdit) changed() {
+	if x.dirty = true; len(x.buf) == 0 {
+		x.flush()
+	}
+}
+
+// Drop removes entries at an end.
+func (x *ListEdit) Drop(left bool, n int) {
+	for n > 0 && x.begin() {
+		if x.c != nil {
+			x.flush()
+			if number := x.edge(left); x.countOf(number) <= n {
+				n -= x.countOf(number)
+				x.load(number)
+				x.buf = x.buf[:0]
+				x.changed()
+				continue
+			}
+		}
+		for ; n > 0; n-- {
+			x.Pop(left)
+		}
+	}
+}
+
+// countOf returns the number of entries in a page.
+func (x *ListEdit) countOf(page uint64) int { return elements.SumOf(x.cs.Body(x.c, page)).Count }
+
+// find loads the entry with an index, and returns the buffer that has it and its place there.
+func (x *ListEdit) find(index int) (buf *[]byte, from, to int) {
+	buf, first := &x.small, 0
+	if x.c != nil {
+		x.flush()
+		page, at := x.c.List.At(index)
+		x.load(page.Number)
+		buf, first = &x.buf, at
+	}
+	_, from, to = elements.EntryAt(record.View(*buf), index-first)
+	return buf, from, to
+}
+
+// SetAt replaces the entry with an index, which must exist.
+func (x *ListEdit) SetAt(index int, value string) { x.splice(index, value, true) }
+
+// InsertAt inserts an entry before the one with an index, which must exist.
+func (x *ListEdit) InsertAt(index int, value string) { x.splice(index, value, false) }
+
+func (x *ListEdit) splice(index int, value string, replace bool) {
+	if !x.begin() {
+		return
+	}
+	buf, from, to := x.find(index)
+	if !replace {
+		to = from
+	}
+	*buf = slices.Replace(*buf, from, to, entry(value)...)
+	switch {
+	case x.c != nil:
+		if x.dirty = true; len(x.buf) > 2*elements.ListPageSize {
+			x.cut()
+		}
+	default:
+		x.openIfLarge()
+	}
+}
+
+// cut divides the page that is changed, if it has two entries or more.
+func (x *ListEdit) cut() {
+	at := elements.Half(record.View(x.buf))
+	if at == 0 {
+		return
+	}
+	_, behind := x.c.List.Beside(x.page)
+	next, ok := elements.Between(x.page, behind)
+	if !ok {
+		x.dirty = true
+		x.renumber()
+		return
+	}
+	tail := slices.Clone(x.buf[at:])
+	x.buf, x.dirty = x.buf[:at], true
+	x.flush()
+	x.page, x.buf, x.dirty = next, append(x.buf[:0], tail...), true
+}
+
+// Filter removes the entries, from the left end or from the right one, for which keep does not hold. It ends when that
+// wants no more.
+func (x *ListEdit) Filter(left bool, keep func(entry string) (keeps, more bool)) {
+	numbers := []uint64{0}
+	if x.c != nil {
+		x.flush()
+		x.page, numbers = 0, numbers[:0]
+		for page := range x.c.List.Ascend(0) {
+			numbers = append(numbers, page.Number)
+		}
+	}
+	if !left {
+		slices.Reverse(numbers)
+	}
+	for _, number := range numbers {
+		body := x.body
+		switch {
+		case x.c != nil:
+			body = x.cs.Body(x.c, number)
+		case x.begun:
+			body = strings.Clone(record.View(x.small))
+		}
+		rest, more, changed := elements.Filter(body, left, keep)
+		if changed {
+			if !x.begin() {
+				return
+			}
+			if x.c == nil {
+				x.small = rest
+			} else {
+				x.put(number, rest)
+			}
+		}
+		if !more {
+			return
+		}
+	}
+}
+
+// Close is that of [ElementsEdit].
+func (x *ListEdit) Close() (gone bool) {
+	x.flush()
+	x.tx.keepPage(x.buf)
+	return x.ElementsEdit.Close()
+}
