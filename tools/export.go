@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,7 +24,7 @@ var exportTool = tool{
 	name:   "export",
 	syntax: "<dir or host:port> [--format ndjson|buntdb] [--out file | file]",
 	summary: "Writes everything that lives: as lines of JSON, containers first, or as one buntdb database with the keys container/id. " +
-		"From a data folder that no server uses, the export is exact. From a running server it holds what clients can see: not when plain keys were written, nor what past defaults have killed. " +
+		"From a data folder that no server uses, the export is exact. From a running server it holds what clients can see: not when keys were written, what past defaults have killed, or the ends of members of sets. " +
 		"With --format buntdb the last argument is the file, and without another one the folder is " + defaultDir + ". " +
 		"Exit code: 0 everything is written, 2 it could not be: then there is no file.",
 	run: export,
@@ -186,7 +187,7 @@ func (e *exporter) fromServer(address string, o *serverOptions) error {
 		if err := s.documents(); err != nil {
 			return err
 		}
-		if err := s.plainKeys(); err != nil {
+		if err := s.keys(); err != nil {
 			return err
 		}
 	}
@@ -279,7 +280,8 @@ func indexesOf(conn *client, name string) (list [][]string, err error) {
 func (s *source) documents() error {
 	name := s.state.Name
 	scan := []any{"DOC.SCAN", name}
-	return s.each(scan, nil, "DOC.GET", "DOC.META", []any{name}, func(id string, body string, meta any) error {
+	return s.each(scan, nil, &questions{"DOC.GET", []any{name}, nil, "DOC.META"}, func(id string, answer, meta any) error {
+		body := fmt.Sprint(answer)
 		ts, err := field[int64](meta, "ts")
 		if err != nil {
 			return err
@@ -310,15 +312,37 @@ func momentOf(meta any) (own int64, err error) {
 	return field[int64](meta, "expiresat")
 }
 
-// plainKeys exports the container's plain keys with their ends. The server does not tell whether an end
-// is a key's own or follows from the container's default, nor any end of a key on hold.
-func (s *source) plainKeys() error {
-	name := s.state.Name
-	if _, err := s.conn.do("SELECT", name); err != nil {
+// keys exports the container's plain keys and collections with their ends. The server does not tell whether an end
+// is a key's own or follows from the container's default, nor any end of a key on hold, nor those of members.
+func (s *source) keys() error {
+	if _, err := s.conn.do("SELECT", s.state.Name); err != nil {
 		return err
 	}
-	scan, ofType := []any{"SCAN"}, []any{"TYPE", "string"}
-	return s.each(scan, ofType, "GET", "PEXPIRETIME", nil, func(id string, body string, end any) error {
+	ends := fieldEnds{conn: s.conn}
+	for _, name := range slices.Sorted(maps.Keys(sources)) {
+		if from := sources[name]; from.kind != keyspace.Document {
+			if err := s.keysOf(name, &from, &ends); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// keysOf exports the keys of a type.
+func (s *source) keysOf(name string, from *typeSource, ends *fieldEnds) error {
+	ask := questions{from.get, nil, from.args, "PEXPIRETIME"}
+	return s.each([]any{"SCAN"}, []any{"TYPE", name}, &ask, func(id string, answer, end any) error {
+		body, ok := from.bodyOf(answer)
+		if !ok {
+			return nil // it has died
+		}
+		if from.kind == keyspace.HashKind {
+			var err error
+			if body, err = ends.add(id, body); err != nil {
+				return err
+			}
+		}
 		own, ok := end.(int64)
 		switch {
 		case !ok:
@@ -328,12 +352,19 @@ func (s *source) plainKeys() error {
 		case own < 0:
 			own = expiry.Inherit
 		}
-		return s.item(name, id, keyspace.Item{Kind: keyspace.Plain, Body: body, ExpireAt: own})
+		return s.item(s.state.Name, id, keyspace.Item{Kind: from.kind, Body: body, ExpireAt: own})
 	})
 }
 
+// questions are two about an id: a command with its arguments before and after the id, and another.
+type questions struct {
+	ask           string
+	before, after []any
+	askAlso       string
+}
+
 // each scans the container and asks two questions about every id, one transaction for each portion.
-func (s *source) each(scan, options []any, ask, askAlso string, of []any, visit func(id, body string, more any) error) error {
+func (s *source) each(scan, options []any, q *questions, visit func(id string, answer, more any) error) error {
 	for cursor := "0"; ; {
 		args := append(append(slices.Clone(scan[1:]), cursor, "COUNT", s.portion), options...)
 		reply, err := s.conn.do(scan[0].(string), args...)
@@ -345,16 +376,16 @@ func (s *source) each(scan, options []any, ask, askAlso string, of []any, visit 
 			return fmt.Errorf("%v: the reply has %d parts", scan[0], len(page))
 		}
 		ids, _ := page[1].([]any)
-		answers, err := s.ask(ids, ask, askAlso, of)
+		answers, err := s.ask(ids, q)
 		if err != nil {
-			return fmt.Errorf("%s: %w", ask, err)
+			return fmt.Errorf("%s: %w", q.ask, err)
 		}
 		for i, id := range ids {
 			body, more := answers[2*i], answers[2*i+1]
 			if body == nil {
 				continue // it died or was deleted after the scan
 			}
-			if err := visit(fmt.Sprint(id), fmt.Sprint(body), more); err != nil {
+			if err := visit(fmt.Sprint(id), body, more); err != nil {
 				return err
 			}
 		}
@@ -365,13 +396,13 @@ func (s *source) each(scan, options []any, ask, askAlso string, of []any, visit 
 }
 
 // ask asks two questions about each id, in one transaction, and returns the answers in turn.
-func (s *source) ask(ids []any, ask, askAlso string, of []any) ([]any, error) {
+func (s *source) ask(ids []any, q *questions) ([]any, error) {
 	if err := s.conn.send("MULTI"); err != nil {
 		return nil, err
 	}
 	for _, id := range ids {
-		args := append(slices.Clone(of), id)
-		if err := errors.Join(s.conn.send(ask, args...), s.conn.send(askAlso, args...)); err != nil {
+		args := append(slices.Clone(q.before), id)
+		if err := errors.Join(s.conn.send(q.ask, append(args, q.after...)...), s.conn.send(q.askAlso, args...)); err != nil {
 			return nil, err
 		}
 	}

@@ -58,7 +58,7 @@ func parseRedisURL(text string) (r redisURL, err error) {
 	return r, nil
 }
 
-// redisReader imports the strings and the JSON documents of one database of a Redis into a container. The
+// redisReader imports the keys of one database of a Redis into a container. The
 // Redis is only read, by SCAN, and may serve meanwhile.
 type redisReader struct {
 	*importer
@@ -68,7 +68,7 @@ type redisReader struct {
 	progress redisProgress
 	saved    int  // keys when the progress was saved
 	portion  int  // keys to ask for at a time
-	noEnds   bool // the Redis has no ends of fields
+	ends     fieldEnds
 }
 
 // redisProgress is how far an import from a Redis is, and of which import it is.
@@ -118,6 +118,7 @@ func (m *importer) newRedisReader(from, to string) (r *redisReader, err error) {
 	if r.conn, err = source.dial("tcp", r.from.address, r.from.user, r.from.password); err != nil {
 		return nil, err
 	}
+	r.ends.conn = r.conn
 	if _, err = r.conn.do("SELECT", r.from.db); err == nil {
 		err = r.begin(to)
 	}
@@ -321,7 +322,7 @@ func (r *redisReader) values(from *typeSource, keys []string) error {
 		for _, v := range read {
 			body, err := v.body, error(nil)
 			if from.kind == keyspace.HashKind {
-				body, err = r.withEnds(v.key, v.body)
+				body, err = r.ends.add(v.key, v.body)
 			}
 			if err == nil {
 				err = r.key(v.key, from.kind, body, v.left)
@@ -361,9 +362,15 @@ func (from *typeSource) bodyOf(reply any) (body string, ok bool) {
 	return string(b), len(b) > 0
 }
 
-// withEnds adds the ends of fields to a hash, if the Redis has them: from 7.4 on.
-func (r *redisReader) withEnds(key, body string) (string, error) {
-	if r.noEnds {
+// fieldEnds asks a server for the ends of fields.
+type fieldEnds struct {
+	conn *client
+	none bool // it has none
+}
+
+// add adds the ends of fields to a hash, if the server has them: Redis from 7.4 on.
+func (r *fieldEnds) add(key, body string) (string, error) {
+	if r.none {
 		return body, nil
 	}
 	var b []byte
@@ -378,7 +385,7 @@ func (r *redisReader) withEnds(key, body string) (string, error) {
 		}
 		reply, err := r.conn.receive()
 		if refused, ok := errors.AsType[redis.Error](err); ok && strings.Contains(refused.Error(), "unknown command") {
-			r.noEnds, err = true, nil
+			r.none, err = true, nil
 		}
 		if err != nil {
 			return serverError(err)

@@ -45,6 +45,8 @@ func (s *Server) check(words []string) error {
 			instead = "use redis-cli"
 		}
 		return fmt.Errorf("ERR %s is of no use on the page, where each command has its own connection: %s", strings.ToUpper(strings.ReplaceAll(name, "|", " ")), instead)
+	case c.Flags&engine.Blocking != 0 && c.KeysAfter.Word == "":
+		return fmt.Errorf("ERR %s waits: the page runs what does not", strings.ToUpper(name))
 	case c.Flags&engine.Blocking != 0 && blocks(c, words):
 		return fmt.Errorf("ERR %s with BLOCK waits: the page runs it without", strings.ToUpper(name))
 	case s.options.ReadOnly && !reads(c, name):
