@@ -66,8 +66,8 @@ type redisReader struct {
 	conn *client
 
 	progress redisProgress
-	saved    int  // keys when the progress was saved
-	portion  int  // keys to ask for at a time
+	saved    int // keys when the progress was saved
+	portion  int // keys to ask for at a time
 	ends     fieldEnds
 }
 
