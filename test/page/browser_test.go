@@ -478,7 +478,9 @@ func TestPageShowsMore(t *testing.T) {
 	harness.Parallel(t)
 	_, c, url := startPage(t, "--web-readonly", "yes")
 	pipe := c.Pipeline()
-	for _, words := range [][]any{{"SET", "plain", "hello", "EX", "5000"}, {"SET", "\xff\xfe", "\xff"}, {"DOC.PUT", "0", "<img src=x onerror=alert(1)>", `{"html":"<script>alert(2)</script>"}`},
+	for _, words := range [][]any{{"SET", "plain", "hello", "EX", "5000"}, {"SET", "\xff\xfe", "\xff"},
+		{"HSET", "a hash", "name", "ann", "\xff", "1"}, {"HPEXPIRE", "a hash", "9000000", "FIELDS", "1", "name"}, {"SADD", "a set", "bob"}, {"ZADD", "a sorted set", "1.5", "cid"},
+		{"RPUSH", "a list", "x", "y"}, {"EXPIRE", "a list", "5000"}, {"DOC.PUT", "0", "<img src=x onerror=alert(1)>", `{"html":"<script>alert(2)</script>"}`},
 		{"CONTAINER.CREATE", "odd:a.b-c", "TTL", "3600"}, {"DOC.PUT", "odd:a.b-c", "1", `{"n":1}`}, {"DOC.PUT", "odd:a.b-c", "2", `{"n":2}`},
 		{"CONTAINER.CREATE", "carts", "TTL", "1", "LOG", "3600"}, {"DOC.PUT", "carts", "7", `{"mail":"ann@example.org"}`}} {
 		pipe.Do(t.Context(), words...)
@@ -492,7 +494,7 @@ func TestPageShowsMore(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := openBrowser(t, url)
-	b.await(`document.querySelectorAll("#containers-body tr").length === 4 && document.querySelectorAll("#documents-list li").length === 3`)
+	b.await(`document.querySelectorAll("#containers-body tr").length === 4 && document.querySelectorAll("#documents-list li").length === 7`)
 	if got := b.text("#containers-body"); !strings.Contains(got, "odd:a.b-c") || strings.Contains(got, "Change") {
 		t.Errorf("the containers are %s", got)
 	}
@@ -501,6 +503,12 @@ func TestPageShowsMore(t *testing.T) {
 	}
 	b.run(choose("plain"))
 	b.await(`document.getElementById("document-text").innerText === "hello" && /^Dies in 1 h [12]\d min/.test(document.getElementById("document-why").innerText)`)
+	for _, want := range [][2]string{{"a hash", "hash of 2 elements\n\nname: ann\nbase64 /w==: 1"}, {"a set", "set of 1 element\n\nbob"},
+		{"a sorted set", "zset of 1 element\n\n1.5  cid"}, {"a list", "list of 2 elements\n\nx\ny"}} {
+		b.run(choose(want[0]))
+		b.await(fmt.Sprintf(`document.getElementById("document-text").innerText === %q`, want[1]))
+	}
+	b.await(`/^Dies in 1 h [12]\d min/.test(document.getElementById("document-why").innerText)`)
 	b.run(choose("base64 //4="))
 	b.await(`document.getElementById("document-text").innerText.startsWith("base64 /w==")`)
 	b.run(choose("<img src=x onerror=alert(1)>"))

@@ -41,10 +41,10 @@ const command = (...words) => commandIn('', ...words);
 let asked = []; // what the user may do, not answered yet
 
 // offer shows an element if the user may run the command in the container, '' for none, and if it is wanted. It
-// reports whether. A document that has no id yet is offered whatever ids the user may write.
+// reports whether. What was offered for the same command stays until the answer is there. A document that has no id yet is offered whatever ids the user may write.
 function offer(e, wanted, container, ...words) {
   const ask = {e, words: [container, ...words]};
-  e.hidden = true;
+  if (!wanted || String(e.asks?.words) !== String(ask.words)) e.hidden = true; // else it keeps the focus
   e.asks = ask;
   if (!wanted) return Promise.resolve(false);
   if (asked.push(ask) === 1) queueMicrotask(answerOffers);
@@ -369,7 +369,8 @@ function describeBar({data, own, every}, at) {
 // ---------------------------------------------------------------- documents
 
 let cursor = '0', found = null; // what is listed: {container, pattern}
-let shown = null; // {container, id, plain}
+let shown = null; // {container, id, document}
+let showing = 0; // how often an item was opened: one that comes late replaces none that was opened later
 
 const attempt = (f, say) => f().catch((e) => { say.textContent = e.message; });
 
@@ -497,6 +498,7 @@ function pretty(text) {
 
 // shows shows the open document, or what to do for one.
 function shows(one) {
+  showing++;
   $('document').hidden = !one;
   $('document-none').hidden = one;
 }
@@ -509,18 +511,41 @@ function open(title, why, text, actions = false) {
   setText($('document-text'), text);
 }
 
-// show opens an item: a document, or a plain key.
+// Of a collection the page shows this many elements.
+const mostElements = 200;
+
+// collections are how elements are counted and read, by type, and a line of text for each.
+const collections = {
+  hash: {count: 'HLEN', read: (id) => ['HSCAN', id, 0, 'COUNT', mostElements], of: ([, list]) => list, pairs: true, line: (field, value) => `${nameOf(field)}: ${nameOf(value)}`},
+  set: {count: 'SCARD', read: (id) => ['SSCAN', id, 0, 'COUNT', mostElements], of: ([, list]) => list, line: (member) => nameOf(member)},
+  zset: {count: 'ZCARD', read: (id) => ['ZRANGE', id, 0, mostElements - 1, 'WITHSCORES'], pairs: true, line: (member, score) => `${score}  ${nameOf(member)}`},
+  list: {count: 'LLEN', read: (id) => ['LRANGE', id, 0, mostElements - 1], line: (member) => nameOf(member)},
+};
+
+// elements returns the text of a collection: its number of elements, and some of them.
+async function elements(container, type, id) {
+  const {count, read, of = (list) => list, pairs, line} = collections[type];
+  const [n, reply] = await Promise.all([commandIn(container, count, id), commandIn(container, ...read(id))]);
+  const list = of(reply), lines = [];
+  for (let i = 0; i < list.length && lines.length < mostElements; i += pairs ? 2 : 1) lines.push(line(list[i], list[i + 1]));
+  if (n > lines.length) lines.push(`… and ${short(n - lines.length)} more`);
+  return `${type} of ${plural(n, 'element')}\n\n${lines.join('\n')}`;
+}
+
+// show opens an item: a document, a plain key or a collection.
 async function show(container, id) {
+  const turn = ++showing;
   const [type, why] = await Promise.all([commandIn(container, 'TYPE', id), command('DOC.EXPLAIN', container, id).then(fields)]);
-  const plain = type === 'string', gone = type === 'none';
-  const text = gone ? null : plain ? await commandIn(container, 'GET', id) : await command('DOC.GET', container, id);
-  shown = {container, id, plain};
+  const document = type === 'ReJSON-RL', gone = type === 'none';
+  const text = gone ? null : document ? await command('DOC.GET', container, id) : collections[type] ? await elements(container, type, id) : await commandIn(container, 'GET', id);
+  if (turn !== showing) return;
+  shown = {container, id, document};
   const dies = why.expiresat > 0 && why.state === 'alive' ? `Dies in ${span((why.expiresat - serverNow()) / 1000)}. ` : '';
-  open(nameOf(id), dies + why.why.replace(/^(dies|never dies)/, 'It $1'), text === null ? 'There is no such item.' : typeof text !== 'string' ? `${nameOf(text)}\n(no UTF-8)` : plain ? text : pretty(text), text !== null);
-  offer($('document-touch'), !plain, '', 'DOC.TOUCH', container, id);
-  offer($('document-edit'), !plain && typeof text === 'string', '', 'DOC.PUT', container, id, '{}');
-  if (plain) offer($('document-ttl-form'), true, container, 'EXPIRE', id, '1');
-  else offer($('document-ttl-form'), true, '', 'DOC.SETTTL', container, id, '1');
+  open(nameOf(id), dies + why.why.replace(/^(dies|never dies)/, 'It $1'), text === null ? 'There is no such item.' : typeof text !== 'string' ? `${nameOf(text)}\n(no UTF-8)` : document ? pretty(text) : text, text !== null);
+  offer($('document-touch'), document, '', 'DOC.TOUCH', container, id);
+  offer($('document-edit'), document && typeof text === 'string', '', 'DOC.PUT', container, id, '{}');
+  if (document) offer($('document-ttl-form'), true, '', 'DOC.SETTTL', container, id, '1');
+  else offer($('document-ttl-form'), true, container, 'EXPIRE', id, '1');
   offer($('document-delete'), true, container, 'DEL', id);
 }
 
@@ -534,8 +559,8 @@ const change = (done, ...words) => attempt(async () => {
 $('document-touch').addEventListener('click', () => change('Touched: it lives as long again.', 'DOC.TOUCH', shown.container, shown.id));
 $('document-ttl-form').addEventListener('submit', (event) => {
   event.preventDefault();
-  const ttl = secondsOf($('document-ttl').value), {container, id, plain} = shown;
-  if (!plain) return change('Its ttl is set.', 'DOC.SETTTL', container, id, ttl);
+  const ttl = secondsOf($('document-ttl').value), {container, id, document} = shown;
+  if (document) return change('Its ttl is set.', 'DOC.SETTTL', container, id, ttl);
   if (ttl === '-1') return change('It lives until its container says otherwise.', 'PERSIST', id);
   change('Its ttl is set.', 'EXPIRE', id, ttl);
 });
