@@ -10,6 +10,9 @@ import (
 	"mayfly/commands/syntax"
 )
 
+// ofElements take an element, as in KeyDB.
+var ofElements = map[string]bool{"expiretime": true, "pexpiretime": true, "pttl": true, "ttl": true}
+
 // COMMAND describes a command of Redis as Redis does: arity, flags, positions of keys, ACL categories,
 // tips and key specifications.
 func TestCommandInfoOnRedis(t *testing.T) {
@@ -27,6 +30,9 @@ func TestCommandInfoOnRedis(t *testing.T) {
 			}
 		}
 		ours := admin.CommandInfo(r)
+		if ofElements[r.FullName] {
+			theirs.Elems[1] = engine.Integer(-2)
+		}
 		for i, what := range []string{"name", "arity", "flags", "first key", "last key", "step", "categories", "tips", "key specifications"} {
 			if got, want := notation(ours.Elems[i]), notation(theirs.Elems[i]); got != want {
 				t.Errorf("%s: %s:\n%s\nRedis:\n%s", r.FullName, what, got, want)
@@ -64,7 +70,7 @@ func TestCommandDocsOnRedis(t *testing.T) {
 				t.Errorf("%s: %s %q, Redis: %q", r.FullName, name, got, want)
 			}
 		}
-		if differs[r.FullName] {
+		if differs[r.FullName] || ofElements[r.FullName] {
 			continue
 		}
 		got, want := argumentsOf(ours), argumentsOf(theirs.Elems[1])

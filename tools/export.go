@@ -24,7 +24,7 @@ var exportTool = tool{
 	name:   "export",
 	syntax: "<dir or host:port> [--format ndjson|buntdb] [--out file | file]",
 	summary: "Writes everything that lives: as lines of JSON, containers first, or as one buntdb database with the keys container/id. " +
-		"From a data folder that no server uses, the export is exact. From a running server it holds what clients can see: not when keys were written, what past defaults have killed, or the ends of members of sets. " +
+		"From a data folder that no server uses, the export is exact. From a running server it holds what clients can see: not when keys were written, or what past defaults have killed. " +
 		"With --format buntdb the last argument is the file, and without another one the folder is " + defaultDir + ". " +
 		"Exit code: 0 everything is written, 2 it could not be: then there is no file.",
 	run: export,
@@ -313,12 +313,12 @@ func momentOf(meta any) (own int64, err error) {
 }
 
 // keys exports the container's plain keys and collections with their ends. The server does not tell whether an end
-// is a key's own or follows from the container's default, nor any end of a key on hold, nor those of members.
+// is a key's own or follows from the container's default, nor any end of a key on hold.
 func (s *source) keys() error {
 	if _, err := s.conn.do("SELECT", s.state.Name); err != nil {
 		return err
 	}
-	ends := fieldEnds{conn: s.conn}
+	ends := elementEnds{s.conn, make(map[keyspace.Kind]bool)}
 	for _, name := range slices.Sorted(maps.Keys(sources)) {
 		if from := sources[name]; from.kind != keyspace.Document {
 			if err := s.keysOf(name, &from, &ends); err != nil {
@@ -330,16 +330,16 @@ func (s *source) keys() error {
 }
 
 // keysOf exports the keys of a type.
-func (s *source) keysOf(name string, from *typeSource, ends *fieldEnds) error {
+func (s *source) keysOf(name string, from *typeSource, ends *elementEnds) error {
 	ask := questions{from.get, nil, from.args, "PEXPIRETIME"}
 	return s.each([]any{"SCAN"}, []any{"TYPE", name}, &ask, func(id string, answer, end any) error {
 		body, ok := from.bodyOf(answer)
 		if !ok {
 			return nil // it has died
 		}
-		if from.kind == keyspace.HashKind {
+		if from.kind.IsCollection() && from.kind != keyspace.ListKind {
 			var err error
-			if body, err = ends.add(id, body); err != nil {
+			if body, err = ends.add(id, from.kind, body); err != nil {
 				return err
 			}
 		}

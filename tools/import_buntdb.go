@@ -72,7 +72,7 @@ type databaseReader struct {
 type note struct {
 	ts      int64
 	end     *int64
-	plain   bool
+	kind    keyspace.Kind // 0: a document
 	ignored bool
 }
 
@@ -153,8 +153,12 @@ func (r *databaseReader) note(text []byte) error {
 		return err
 	}
 	id, err := either("id", l.ID, l.ID64)
-	r.notes[itemKey(l.Container, id)] = note{l.TS, l.End, l.Value != nil, l.Ignored}
-	return err
+	_, kind, wrong := l.collection()
+	if l.Value != nil {
+		kind = keyspace.Plain
+	}
+	r.notes[itemKey(l.Container, id)] = note{l.TS, l.End, kind, l.Ignored}
+	return errors.Join(err, wrong)
 }
 
 // item imports an item. A container that neither the database nor the target has is created with the
@@ -187,11 +191,8 @@ func (r *databaseReader) entry(key, value string) (e entry, err error) {
 	}
 	n, noted := r.notes[key]
 	l := line{Container: container, ID: &id, TS: n.ts, End: n.end, Ignored: n.ignored}
-	if n.plain {
-		l.Value = &value
-	} else {
-		l.Raw = &value
-	}
+	text, _ := l.bodyOf(n.kind)
+	*text = &value
 	if e, err = l.entry(r.Clock.Now()); err != nil {
 		return e, fmt.Errorf("value %s: %w", expiry.Quote(value), err)
 	}

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -68,7 +69,7 @@ type redisReader struct {
 	progress redisProgress
 	saved    int // keys when the progress was saved
 	portion  int // keys to ask for at a time
-	ends     fieldEnds
+	ends     elementEnds
 }
 
 // redisProgress is how far an import from a Redis is, and of which import it is.
@@ -118,7 +119,7 @@ func (m *importer) newRedisReader(from, to string) (r *redisReader, err error) {
 	if r.conn, err = source.dial("tcp", r.from.address, r.from.user, r.from.password); err != nil {
 		return nil, err
 	}
-	r.ends.conn = r.conn
+	r.ends = elementEnds{r.conn, make(map[keyspace.Kind]bool)}
 	if _, err = r.conn.do("SELECT", r.from.db); err == nil {
 		err = r.begin(to)
 	}
@@ -322,7 +323,7 @@ func (r *redisReader) values(from *typeSource, keys []string) error {
 		for _, v := range read {
 			body, err := v.body, error(nil)
 			if from.kind == keyspace.HashKind {
-				body, err = r.ends.add(v.key, v.body)
+				body, err = r.ends.add(v.key, from.kind, v.body)
 			}
 			if err == nil {
 				err = r.key(v.key, from.kind, body, v.left)
@@ -362,40 +363,25 @@ func (from *typeSource) bodyOf(reply any) (body string, ok bool) {
 	return string(b), len(b) > 0
 }
 
-// fieldEnds asks a server for the ends of fields.
-type fieldEnds struct {
+// elementEnds asks a server for the ends of elements.
+type elementEnds struct {
 	conn *client
-	none bool // it has none
+	none map[keyspace.Kind]bool // it has none
 }
 
-// add adds the ends of fields to a hash, if the server has them: Redis from 7.4 on.
-func (r *fieldEnds) add(key, body string) (string, error) {
-	if r.none {
-		return body, nil
-	}
+// add adds the ends of elements to a hash, if the server has them: Redis from 7.4 on, and mayfly, which tells them
+// of sets and sorted sets too.
+func (r *elementEnds) add(key string, kind keyspace.Kind, body string) (string, error) {
 	var b []byte
 	var some []keyspace.Element
 	flush := func() error {
-		args := []any{key, "FIELDS", len(some)}
-		for _, e := range some {
-			args = append(args, e.Field)
-		}
-		if err := r.conn.send("HPEXPIRETIME", args...); err != nil {
+		ends, err := r.of(key, kind, some)
+		if err != nil {
 			return err
 		}
-		reply, err := r.conn.receive()
-		if refused, ok := errors.AsType[redis.Error](err); ok && strings.Contains(refused.Error(), "unknown command") {
-			r.none, err = true, nil
-		}
-		if err != nil {
-			return serverError(err)
-		}
-		ends, _ := reply.([]any)
 		for i, e := range some {
 			if i < len(ends) {
-				if end, _ := ends[i].(int64); end > 0 {
-					e.End = end
-				}
+				e.End = max(0, ends[i])
 			}
 			b = keyspace.AppendElement(b, e)
 		}
@@ -411,6 +397,41 @@ func (r *fieldEnds) add(key, body string) (string, error) {
 	}
 	err := flush()
 	return string(b), err
+}
+
+// of returns the ends in ms of elements; not positive: it has none. Without ends the server knows none.
+func (r *elementEnds) of(key string, kind keyspace.Kind, some []keyspace.Element) (ends []int64, err error) {
+	if r.none[kind] || len(some) == 0 {
+		return nil, nil
+	}
+	fields := make([]any, 0, len(some))
+	for _, e := range some {
+		fields = append(fields, e.Field)
+	}
+	if kind == keyspace.HashKind {
+		ends, err = redis.Int64s(r.conn.do("HPEXPIRETIME", append([]any{key, "FIELDS", len(fields)}, fields...)...))
+	} else {
+		ends, err = r.ofMembers(key, fields)
+	}
+	_, unknown := errors.AsType[unknownCommand](err)
+	if refused, ok := errors.AsType[redis.Error](err); unknown || ok && strings.Contains(refused.Error(), "wrong number of arguments") {
+		r.none[kind] = true
+		return nil, nil
+	}
+	return ends, serverError(err)
+}
+
+func (r *elementEnds) ofMembers(key string, members []any) (ends []int64, err error) {
+	for _, member := range members {
+		if err := r.conn.send("PEXPIRETIME", key, member); err != nil {
+			return nil, err
+		}
+	}
+	for range members {
+		end, refused := redis.Int64(r.conn.receive())
+		ends, err = append(ends, end), cmp.Or(err, refused)
+	}
+	return ends, err
 }
 
 // serverError makes errors fatal that are none of the server's.

@@ -255,7 +255,7 @@ func (s *serverTarget) collection(at place, id string, it keyspace.Item, held bo
 		if e.End != 0 && it.Kind == keyspace.HashKind {
 			send(0, "HPEXPIREAT", id, e.End, "FIELDS", 1, e.Field)
 		} else if e.End != 0 {
-			send(0, "EXPIREMEMBER", id, e.Field, max(0, e.End-s.Clock.Now()), "ms")
+			send(0, "EXPIREMEMBERAT", id, e.Field, e.End, "ms")
 		}
 	}
 	if len(args) > 1 {

@@ -327,24 +327,35 @@ type entry struct {
 	ignored       error // why the member ttl of a document does not count
 }
 
+// bodyOf returns the members that have the body of an item of a kind. Of a document it is what raw has.
+func (l *line) bodyOf(kind keyspace.Kind) (text **string, text64 **[]byte) {
+	switch kind {
+	case keyspace.Plain:
+		return &l.Value, &l.Value64
+	case keyspace.HashKind:
+		return &l.Hash, &l.Hash64
+	case keyspace.SetKind:
+		return &l.Set, &l.Set64
+	case keyspace.ZSetKind:
+		return &l.ZSet, &l.ZSet64
+	case keyspace.ListKind:
+		return &l.List, &l.List64
+	}
+	return &l.Raw, new(*[]byte)
+}
+
 // collection returns the elements of a collection and its kind, 0 if the line has none. Without elements they come
 // later.
 func (l *line) collection() (body string, kind keyspace.Kind, err error) {
-	for _, has := range []struct {
-		kind   keyspace.Kind
-		text   *string
-		text64 *[]byte
-	}{
-		{keyspace.HashKind, l.Hash, l.Hash64}, {keyspace.SetKind, l.Set, l.Set64},
-		{keyspace.ZSetKind, l.ZSet, l.ZSet64}, {keyspace.ListKind, l.List, l.List64},
-	} {
+	for has := range collections {
+		text, text64 := l.bodyOf(has)
 		switch {
-		case has.text == nil && has.text64 == nil:
+		case *text == nil && *text64 == nil:
 		case kind != 0:
 			return "", 0, errOneValue
 		default:
-			if kind = has.kind; err == nil {
-				body, err = either(collections[kind], has.text, has.text64)
+			if kind = has; err == nil {
+				body, err = either(collections[kind], *text, *text64)
 			}
 			if err == nil && body != "" {
 				err = keyspace.CheckElements(body, kind)

@@ -12,7 +12,7 @@ import (
 // EndCommands are the commands on the ends of fields, of Redis 7.4 and 8.0, and of KeyDB.
 var EndCommands = []engine.Command{
 	member("expiremember", "key element time [s | ms]", "Set the time to live of an element of a key", items.FromNow),
-	member("expirememberat", "key element unix-time-seconds", "Set the expiration of an element of a key as a UNIX timestamp", items.FromEpoch),
+	member("expirememberat", "key element unix-time [s | ms]", "Set the expiration of an element of a key as a UNIX timestamp", items.FromEpoch),
 	ends("hexpire", "seconds", "Set expiry for hash field using relative time to expire (seconds)", items.FromNow, items.Seconds),
 	ends("hexpireat", "unix-time-seconds", "Set expiry for hash field using an absolute Unix timestamp (seconds)", items.FromEpoch, items.Seconds),
 	left("hexpiretime", "Returns the expiration time of a hash field as a Unix timestamp, in seconds.", items.FromEpoch, items.Seconds),
@@ -398,9 +398,9 @@ func parseHSetEx(in *engine.Input) (engine.Run, error) {
 func parseExpireMember(in *engine.Input, name string, b items.TimeBase) (engine.Run, error) {
 	u := items.Seconds
 	switch {
-	case len(in.Args) == 5 && b == items.FromNow && redisfmt.EqualFold(in.Args[4], "ms"):
+	case len(in.Args) == 5 && redisfmt.EqualFold(in.Args[4], "ms"):
 		u = items.Milliseconds
-	case len(in.Args) > 5 || len(in.Args) == 5 && (b != items.FromNow || !redisfmt.EqualFold(in.Args[4], "s")):
+	case len(in.Args) > 5 || len(in.Args) == 5 && !redisfmt.EqualFold(in.Args[4], "s"):
 		return nil, engine.ErrSyntax
 	}
 	m, err := parseMoment(in.Args[3], name, b, u)

@@ -39,13 +39,14 @@ var Commands = []engine.Command{
 
 // differs says how commands differ from those of Redis.
 var differs = map[string]string{
-	"hlen":         "Dead fields are not counted, whether they are removed or not",
-	"hscan":        "Cursors are of another kind, and the pattern is bounded as that of `KEYS`. A field that is present throughout comes once, not at least once. NOVALUES is of Redis 7.4",
-	"httl":         sleeping,
-	"hpttl":        sleeping,
-	"hexpiretime":  sleeping,
-	"hpexpiretime": sleeping,
-	"expiremember": "Of hashes, sets and sorted sets, and without units below ms",
+	"hlen":           "Dead fields are not counted, whether they are removed or not",
+	"hscan":          "Cursors are of another kind, and the pattern is bounded as that of `KEYS`. A field that is present throughout comes once, not at least once. NOVALUES is of Redis 7.4",
+	"httl":           sleeping,
+	"hpttl":          sleeping,
+	"hexpiretime":    sleeping,
+	"hpexpiretime":   sleeping,
+	"expiremember":   "Of hashes, sets and sorted sets, and without units below ms",
+	"expirememberat": "Takes the unit of its time, too",
 }
 
 const sleeping = "Returns -1 while the container is off or on hold, where ends sleep"

@@ -41,10 +41,11 @@ func expireRow(name, syntax, summary, since string, b items.TimeBase, u items.Ti
 // ttlRow returns a row of the TTL family.
 func ttlRow(name, summary, since, tips string, b items.TimeBase, u items.TimeUnit) engine.Command {
 	return engine.Command{
-		Name: name, Syntax: "key", Since: since, Summary: summary,
+		Name: name, Syntax: "key [element]", Since: since, Summary: summary,
 		Flags: engine.ReadOnly | engine.Fast, Keys: engine.OneKey, Tips: tips,
-		Differs: "Counts the end that follows from the container's default too, and returns -1 while the container is off",
-		Parse:   engine.NoParse(engine.Peeking(runTTL(b, u))),
+		Differs: "Counts the end that follows from the container's default too, and returns -1 while the container is off. " +
+			"With an element, as in KeyDB, of that field or member",
+		Parse: parseTTL(name, engine.Peeking(runTTL(b, u))),
 	}
 }
 
@@ -142,12 +143,38 @@ func canExpire(p *expiry.Policy, it keyspace.Item) bool {
 	return ends || it.ExpireAt != expiry.Inherit && it.ExpireAt != expiry.Never
 }
 
+func parseTTL(name string, run engine.Run) func(in *engine.Input) (engine.Run, error) {
+	return func(in *engine.Input) (engine.Run, error) {
+		if len(in.Args) > 3 {
+			return nil, engine.Errorf(engine.ErrWrongArity, name)
+		}
+		return run, nil
+	}
+}
+
 func runTTL(b items.TimeBase, u items.TimeUnit) engine.Run {
 	return items.OnDatabase(func(x *engine.Context, c *keyspace.Container) engine.Reply {
+		if len(x.Input.Args) > 2 {
+			return elementTTL(x, c, b, u)
+		}
 		it, found := x.Read(c, x.Input.Args[1])
 		if !found {
 			return engine.Integer(-2)
 		}
 		return items.TTLReply(c.Policy(), it, x.Now(), b, u)
 	})
+}
+
+// elementTTL is TTL and its relatives of a field of a hash, or of a member of a set or a sorted set.
+func elementTTL(x *engine.Context, c *keyspace.Container, b items.TimeBase, u items.TimeUnit) engine.Reply {
+	key := x.Input.Args[1]
+	h, kind, found := x.Tx.Elements(c, key)
+	x.CountRead(c, key, found)
+	switch {
+	case !found:
+		return engine.Integer(-2)
+	case !kind.IsCollection() || kind == keyspace.ListKind:
+		return engine.Fail(engine.ErrWrongType)
+	}
+	return items.ElementTTLReply(c.Policy(), &h, x.Input.Args[2], x.Now(), b, u)
 }
