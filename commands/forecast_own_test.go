@@ -54,7 +54,14 @@ func TestForecastTellsOwnEnds(t *testing.T) {
 				h.restart()
 				h.expect("OK", "CONFIG", "SET", "undo-window", "60")
 				h.expect("OK", "SELECT", "c")
-			case "DOC.TOUCH", "DOC.REVIVE":
+			case "DOC.REVIVE":
+				if rnd.IntN(2) == 0 { // else what is there
+					h.do(1, "DEL", id)
+					h.do(1, "DOC.PUT", "c", id, `{"ttl":1}`)
+					h.clock.Advance(time.Second)
+				}
+				r = h.do(1, name, "c", id)
+			case "DOC.TOUCH":
 				r = h.do(1, name, "c", id)
 			default:
 				r = h.do(1, name, id)

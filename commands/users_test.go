@@ -2,13 +2,18 @@ package commands
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"mayfly/commands/access"
 	"mayfly/commands/engine"
+	"mayfly/test/drill"
 )
 
 // Every row says which containers it touches. This is the list of the manual; a new command needs a line.
@@ -49,11 +54,18 @@ var touchedBy = map[string]string{
 	"none": "acl acl|cat acl|deluser acl|dryrun acl|genpass acl|getuser acl|help acl|list acl|load acl|log acl|save acl|setuser acl|users acl|whoami asking auth bgrewriteaof bgsave client client|caching " +
 		"client|getname client|getredir client|help client|id client|info client|no-evict client|no-touch client|reply client|setinfo client|setname client|tracking client|trackinginfo client|unpause " +
 		"clock clock|advance clock|help clock|now clock|set compact config config|get config|help config|resetstat config|rewrite config|set discard echo exec hello lastsave module module|help module|list " +
-		"multi ping punsubscribe quit readonly readwrite reset role save scrub shutdown sunsubscribe time unsubscribe unwatch wait",
+		"multi ping punsubscribe quit readonly readwrite reset role save scrub shutdown sunsubscribe time unsubscribe unwatch wait " +
+		"cluster cluster|add cluster|addslots cluster|addslotsrange cluster|bumpepoch cluster|count-failure-reports cluster|delslots cluster|delslotsrange " +
+		"cluster|digest cluster|failover cluster|flushslots cluster|forget cluster|help cluster|info cluster|keyslot cluster|links cluster|meet cluster|myid " +
+		"cluster|myshardid cluster|nodes cluster|remove cluster|replicas cluster|replicate cluster|reset cluster|saveconfig cluster|set-config-epoch " +
+		"cluster|setslot cluster|shards cluster|slaves cluster|slots cluster|status cluster|transfer command command|count command|docs command|getkeys " +
+		"command|getkeysandflags command|help command|info command|list latency latency|doctor latency|graph latency|help latency|histogram latency|history " +
+		"latency|latest latency|reset memory memory|doctor memory|help memory|malloc-stats memory|purge pubsub pubsub|help pubsub|numpat pubsub|shardchannels " +
+		"pubsub|shardnumsub script script|debug script|exists script|flush script|help script|kill script|load sentinel sentinel|ckquorum sentinel|config " +
+		"sentinel|failover sentinel|flushconfig sentinel|get-master-addr-by-name sentinel|help sentinel|is-master-down-by-addr sentinel|master sentinel|masters " +
+		"sentinel|monitor sentinel|myid sentinel|remove sentinel|replicas sentinel|reset sentinel|sentinels sentinel|set sentinel|slaves slowlog slowlog|help " +
+		"slowlog|len slowlog|reset",
 }
-
-// noneFamilies are commands of the server whose subcommands touch no container but for those above.
-var noneFamilies = strings.Fields("cluster command latency memory pubsub script sentinel slowlog")
 
 func TestEveryRowSaysWhatItTouches(t *testing.T) {
 	t.Parallel()
@@ -65,9 +77,6 @@ func TestEveryRowSaysWhatItTouches(t *testing.T) {
 	}
 	for _, r := range engine.AllRows {
 		what, ok := want[r.FullName]
-		if command, _, _ := strings.Cut(r.FullName, "|"); !ok && slices.Contains(noneFamilies, command) {
-			what, ok = "none", true
-		}
 		if !ok || r.Touches != touched[what] {
 			t.Errorf("%s touches %b, want %q", r.FullName, r.Touches, what)
 		}
@@ -119,6 +128,26 @@ func TestWalls(t *testing.T) {
 			}
 		}
 	}
+
+	// From the own container nothing goes to another one, and nothing is heard of it.
+	w.expect("OK", "ACL", "SETUSER", "u", "resetchannels", "&__key*")
+	w.do(2, "SELECT", "mine")
+	w.do(2, "SET", "k", "v")
+	for _, name := range []string{"theirs", "nosuch", "17", "0"} {
+		for _, line := range []string{
+			"COPY k k DB " + name, "COPY k other DB " + name + " REPLACE", "MOVE k " + name, "SELECT " + name, "SWAPDB mine " + name, "SWAPDB " + name + " mine",
+			"CONTAINER.UNDO mine AS " + name, "DOC.GET " + name + " k", "SUBSCRIBE __keyevent@" + name + "__:set", "SUBSCRIBE __keyspace@" + name + "__:k",
+			"PUBLISH __keyspace@" + name + "__:k set",
+		} {
+			if got := w.do(2, strings.Fields(line)...); !strings.HasPrefix(got.Str, "NOPERM ") {
+				t.Errorf("%s: %s", line, notation(got))
+			}
+		}
+	}
+	w.do(2, "PSUBSCRIBE", "__key*")
+	if got := w.do(2, "PSUBSCRIBE", "__keyspace@theirs*"); !strings.HasPrefix(got.Str, "NOPERM ") {
+		t.Error(notation(got)) // the pattern itself must be allowed
+	}
 }
 
 // TestRunsWhatDryrunAllows compares what runs with the verdict of ACL DRYRUN, for all commands with one key.
@@ -153,6 +182,144 @@ func TestRunsWhatDryrunAllows(t *testing.T) {
 		t.Error(compared)
 	}
 }
+
+// keysOf are calls of the commands that may have several keys, A and B.
+var keysOf = map[string]string{
+	"blmove": "A B LEFT LEFT 0", "blmpop": "0 2 A B LEFT", "blpop": "A B 0", "brpop": "A B 0", "brpoplpush": "A B 0", "bzmpop": "0 2 A B MIN", "bzpopmax": "A B 0", "bzpopmin": "A B 0",
+	"copy": "A B", "del": "A B", "doc.del": "mine A B", "doc.exists": "mine A B", "doc.mget": "mine A B", "doc.revive": "mine A B", "doc.touch": "mine A B", "exists": "A B",
+	"json.mget": "A B $", "json.mset": "A $ 1 B $ 2", "lcs": "A B", "lmove": "A B LEFT LEFT", "lmpop": "2 A B LEFT", "mget": "A B", "mset": "A 1 B 2", "msetex": "2 A 1 B 2", "msetnx": "A 1 B 2",
+	"rename": "A B", "renamenx": "A B", "rpoplpush": "A B", "sdiff": "A B", "sdiffstore": "A B", "sinter": "A B", "sintercard": "2 A B", "sinterstore": "A B", "smove": "A B 1", "sunion": "A B", "sunionstore": "A B",
+	"touch": "A B", "unlink": "A B", "watch": "A B", "zdiff": "2 A B", "zdiffstore": "A 1 B", "zinter": "2 A B", "zintercard": "2 A B", "zinterstore": "A 1 B", "zmpop": "2 A B MIN",
+	"zrangestore": "A B 0 1", "zunion": "2 A B", "zunionstore": "A 1 B", "eval": "return 2 A B", "eval_ro": "return 2 A B", "evalsha": "x 2 A B", "evalsha_ro": "x 2 A B",
+}
+
+// TestRunsWhatDryrunAllowsOfSeveralKeys does so for those with several.
+func TestRunsWhatDryrunAllowsOfSeveralKeys(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	w.expect("OK", "CONTAINER.SET", "mine", "TTL", "-1")
+	compared := map[bool]int{}
+	for _, rules := range []string{"%R~a* ~b db=0,mine +@all", "%W~a ~b db=0,mine +@all", "%R~a %W~b db=0,mine +@all", "%W~a %R~b db=0,mine +@all", "-@all db=mine (~a +@all) (~b +@all)"} {
+		w.do(1, append(strings.Fields("ACL SETUSER u reset on nopass allchannels"), strings.Fields(rules)...)...)
+		w.do(2, "AUTH", "u", "x")
+		u, s := w.host.Users().Table().User("u"), w.session(2)
+		for _, r := range engine.AllRows {
+			several := r.Keys != engine.OneKey && r.Keys != engine.OneID && r.Keys != (engine.Keys{}) && !strings.Contains(r.Access, "not_key")
+			call := keysOf[r.FullName]
+			if several && call == "" {
+				t.Errorf("%s has several keys, and no line here", r.FullName)
+			}
+			if call == "" {
+				continue
+			}
+			for _, keys := range [][2]string{{"a", "b"}, {"b", "a"}, {"a", "a"}, {"b", "b"}, {"a", "other"}, {"other", "b"}} {
+				args := append([]string{r.FullName}, strings.Fields(strings.NewReplacer("A", keys[0], "B", keys[1]).Replace(call))...)
+				may := w.engine.Dryrun(s, u, r, args).Reason == access.Allowed
+				compared[may]++
+				if may && r.Flags&engine.Blocking != 0 {
+					continue // it would wait
+				}
+				if reply := w.do(2, args...); strings.HasPrefix(reply.Str, "NOPERM") == may {
+					t.Errorf("%s: %q: %s, DRYRUN allows it: %t", rules, args, notation(reply), may)
+				}
+				w.do(2, "UNWATCH")
+			}
+		}
+	}
+	if compared[true] < 200 || compared[false] < 200 {
+		t.Error(compared)
+	}
+}
+
+// hostileLines are what a hostile user tries. <N> is a container, <K> a key, <U> a number.
+var hostileLines = strings.Split(`SELECT <N>|SELECT 17|SELECT 18|MOVE <K> <N>|COPY <K> <K> DB <N>|COPY <K> <K> DB <N> REPLACE|SWAPDB <N> <N>|RENAME <K> <K>|RENAMENX <K> <K>|MULTI|EXEC|DISCARD|WATCH <K>
+GET <K>|SET <K> <U>|SET <K> v NX GET|DEL <K>|TYPE <K>|EXISTS <K>|TTL <K>|EXPIRE <K> <U>|DBSIZE|KEYS *|SCAN 0|SCAN <U>|FLUSHDB|TOUCH <K>|OBJECT FREQ <K>|MEMORY USAGE <K>
+HSET <K> f <U>|HGETALL <K>|HGETDEL <K> FIELDS 1 f|SADD <K> <U>|SUNIONSTORE <K> <K> <K>|ZADD <K> <U> m|RPUSH <K> <U>|LMOVE <K> <K> LEFT RIGHT|TTL <K> f
+DOC.PUT <N> <K> {"a":<U>}|DOC.GET <N> <K>|DOC.MGET <N> <K> <K>|DOC.META <N> <K>|DOC.TOUCH <N> <K>|DOC.SCAN <N> 0|DOC.SCAN <N> <U>|DOC.QUERY <N> WHERE~a>0|DOC.QUERY <N> SELECT~* CURSOR <U>|DOC.COUNT <N>|DOC.EXPLAIN <N> <K>|DOC.REVIVE <N> <K>|DOC.DEL <N> <K>
+CONTAINER.GET <N>|CONTAINER.SET <N> TTL <U>|CONTAINER.CREATE <N> TTL 5|CONTAINER.DROP <N>|CONTAINER.UNDO <N>|CONTAINER.UNDO <N> AS <N>|CONTAINER.HISTORY <N>|CONTAINER.PLAN <N> TTL <U>|CONTAINER.FORECAST <N>|CONTAINER.FORECAST *|CONTAINER.DUE <N> 0|CONTAINER.LIST|CONTAINER.LIST WITHNUMBERS
+INDEX.CREATE <N> /a|INDEX.LIST <N>|INDEX.DROP <N> /a|JSON.SET <K> $ <U>|JSON.GET <K> $|JSON.MGET <K> <K> $|XRANGE __keyevent@<N>__:expired - +|XLEN __keyevent@<N>__:expired|XREAD COUNT 2 STREAMS __keyevent@<N>__:expired 0|XADD <K> * a b
+XGROUP CREATE __keyevent@<N>__:expired g 0|XREADGROUP GROUP g c STREAMS __keyevent@<N>__:expired >|XINFO STREAM __keyevent@<N>__:expired|TYPE __keyevent@<N>__:expired|EXISTS __keyevent@<N>__:expired|XPENDING __keyevent@<N>__:expired g
+INFO keyspace|INFO deaths|PUBSUB CHANNELS|PUBSUB NUMSUB __keyevent@<N>__:set|PUBLISH __keyevent@<N>__:set <U>|CLIENT LIST|CLIENT UNBLOCK 3|CLIENT KILL ID 3|CLIENT TRACKING ON BCAST|CLIENT TRACKING OFF
+EVAL return{redis.pcall('get',KEYS[1])} 1 <K>|EVAL return{redis.pcall('select',ARGV[1]),redis.pcall('get',KEYS[1])} 1 <K> <N>|EVAL return{redis.pcall('doc.get',ARGV[1],KEYS[1])} 1 <K> <N>|EVAL return{redis.pcall('copy',KEYS[1],'z','DB',ARGV[1])} 1 <K> <N>
+EVAL return{redis.acl_check_cmd('DOC.GET',ARGV[1],'k')} 0 <N>|EVAL return{redis.pcall('container.list')} 0`, "\n")
+
+// TestHostileUser plays what a user tries who may see one container, beside two others whose contents differ: no reply
+// and no message differs.
+func TestHostileUser(t *testing.T) {
+	t.Parallel()
+	var lines []string
+	for _, some := range hostileLines {
+		lines = append(lines, strings.Split(some, "|")...)
+	}
+	drill.Seeds(t, 4, 30, 2000, func(t *testing.T, seed uint64) {
+		worlds := [2]*hostileWorld{newHostileWorld(t, 0), newHostileWorld(t, 1)}
+		r := rand.New(rand.NewPCG(seed, 0))
+		pick := func(words ...string) string { return words[r.IntN(len(words))] }
+		for range 200 {
+			words := strings.Fields(pick(lines...))
+			for i, word := range words {
+				words[i] = strings.NewReplacer("~", " ", "<N>", pick("mine", "theirs", "nosuch", "0"), "<U>", strconv.Itoa(r.IntN(12)),
+					"<K>", pick("k", "k2", "mine", "__keyevent@theirs__:expired", "__keyevent@mine__:expired")).Replace(word)
+			}
+			moves := r.IntN(5) == 0
+			var got [2]string
+			for i, world := range worlds {
+				got[i] = world.play(words, moves)
+			}
+			if got[0] != got[1] {
+				t.Fatalf("%q: beside one content\n%s\nbeside another\n%s", words, got[0], got[1])
+			}
+		}
+	})
+}
+
+// hostileWorld is a server with a user of the container mine, and a container theirs.
+type hostileWorld struct {
+	*harness
+	n int
+}
+
+func newHostileWorld(t *testing.T, n int) *hostileWorld {
+	w := &hostileWorld{newHarness(t), n}
+	w.expect("OK", "CONFIG", "SET", "notify-keyspace-events", "KEA")
+	w.expect("OK", "CONTAINER.SET", "mine", "TTL", "-1", "LOG", "1000")
+	w.expect("OK", "CONTAINER.SET", "theirs", "TTL", "5", "LOG", "1000")
+	w.expect("OK", "ACL", "SETUSER", "u", "on", "nopass", "allkeys", "resetchannels", "&__key*", "+@all", "-@admin", "-@dangerous", "+info", "+keys", "+flushdb", "+swapdb", "+client", "db=mine")
+	w.do(2, "HELLO", "3", "AUTH", "u", "x")
+	w.do(4, "HELLO", "3", "AUTH", "u", "x")
+	w.do(4, "PSUBSCRIBE", "__key*")
+	w.do(2, "SELECT", "mine")
+	return w
+}
+
+// play runs a command of the user, and returns all that the user is told. Before it others write what depends on the
+// world, and time passes.
+func (w *hostileWorld) play(words []string, moves bool) string {
+	for i := range 1 + 3*w.n {
+		w.do(1, "DOC.PUT", "theirs", fmt.Sprint("k", i), fmt.Sprintf(`{"a":%d}`, w.n))
+		w.do(1, "SET", "k", strings.Repeat("x", 100*w.n))
+	}
+	if w.n > 0 {
+		w.do(1, "DOC.DEL", "theirs", "k2")
+		w.do(1, "SADD", "k2", "a")
+	}
+	if moves {
+		w.clock.Advance(2 * time.Second)
+	}
+	told := notation(w.do(2, words...))
+	if s := w.session(2); s.Wait != nil {
+		w.engine.Waiters.Unblock(2, engine.WaitTimeout)
+	}
+	for _, session := range []int{2, 4} {
+		for _, m := range w.received(session) {
+			told += "\n" + notation(m)
+		}
+	}
+	return varying.ReplaceAllString(told, "")
+}
+
+// varying are etags, which count the writes of all, as the manual says, and estimates.
+var varying = regexp.MustCompile(`\b[0-9a-f]{16}\b|avg_ttl=[0-9]+`)
 
 // TestVisible shows what commands answer that answer for what a user may see.
 func TestVisible(t *testing.T) {
@@ -334,6 +501,28 @@ func TestBlockedReaderIsJudgedAgain(t *testing.T) {
 	out = w.engine.Execute(s, []string{"XREAD", "BLOCK", "0", "STREAMS", "__keyevent@mine__:expired", "$"})
 	if out.Reply.Str != "NOPERM No permissions to access database" || s.Wait != nil {
 		t.Errorf("%s", notation(out.Reply))
+	}
+}
+
+// A client that waits for an entry gets none after it has lost the right, and the next one does.
+func TestWaitingForElementsIsJudgedAgain(t *testing.T) {
+	t.Parallel()
+	for _, lost := range []string{"resetdbs", "-blpop", "resetkeys"} {
+		w := newHarness(t)
+		w.expect("OK", "ACL", "SETUSER", "u", "on", "nopass", "allkeys", "+@all", "db=0")
+		w.do(2, "AUTH", "u", "x")
+		out := w.engine.Execute(w.session(2), []string{"BLPOP", "k", "0"})
+		if !out.Deferred {
+			t.Fatal("the client does not wait")
+		}
+		w.expect("OK", "ACL", "SETUSER", "u", lost)
+		w.expect("(integer) 1", "RPUSH", "k", "v")
+		<-out.Resume
+		out = w.engine.Execute(w.session(2), []string{"BLPOP", "k", "0"})
+		if !strings.HasPrefix(out.Reply.Str, "NOPERM ") {
+			t.Errorf("after %s: %s", lost, notation(out.Reply))
+		}
+		w.expect("(integer) 1", "LLEN", "k")
 	}
 }
 

@@ -258,6 +258,8 @@ func spoiledTooFar(args []string) bool {
 		return len(args) > 5 || len(args) > 4 && arg(2) != "AUTH"
 	case "SELECT":
 		return len(args) == 2 && noNumber != nil
+	case "TTL", "PTTL", "EXPIRETIME", "PEXPIRETIME": // ours take an element
+		return len(args) == 3
 	case "ACL": // Redis has users without a name
 		return slices.Contains(args, "")
 	case "MEMORY":
