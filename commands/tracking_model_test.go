@@ -33,7 +33,7 @@ func (c *cache) hear(t *testing.T, m engine.Reply) {
 	}
 	for command := range c.replies {
 		words := strings.Fields(command)
-		byKey := words[0] == "GET" || words[0] == "STRLEN"
+		byKey := !strings.HasPrefix(words[0], "DOC.")
 		switch {
 		case byKey && words[1] == names[0].Str, len(names) == 3 && !byKey && words[1]+"/"+words[2] == names[2].Str:
 			delete(c.replies, command)
@@ -54,6 +54,7 @@ func TestCacheIsNeverStale(t *testing.T) {
 func playCache(t *testing.T, random *rand.Rand, steps int) {
 	w := newSteppedHarness(t)
 	const reader, writer, judge = 1, 2, 3
+	w.do(judge, "HELLO", "3")
 	w.do(reader, "HELLO", "3")
 	w.do(reader, "CLIENT", "TRACKING", "ON")
 	c := cache{replies: map[string]string{}}
@@ -63,7 +64,19 @@ func playCache(t *testing.T, random *rand.Rand, steps int) {
 		w.do(writer, "CONTAINER.CREATE", name, "TTL", "5")
 	}
 	write := func() []string {
-		switch random.IntN(11) {
+		switch random.IntN(18) {
+		case 10, 11:
+			return []string{"HSET", "hash", id(), pick("1", "2")}
+		case 12, 13:
+			return []string{"HPEXPIRE", "hash", fmt.Sprint(1 + random.IntN(3000)), "FIELDS", "1", id()}
+		case 14:
+			return []string{pick("SADD", "SREM"), "set", id()}
+		case 15:
+			return []string{"EXPIREMEMBER", pick("set", "zset"), id(), fmt.Sprint(1 + random.IntN(3000)), "ms"}
+		case 16:
+			return []string{"ZADD", "zset", pick("1", "2", "3"), id()}
+		case 17:
+			return strings.Fields(pick("RPUSH list x", "LPOP list", "LMOVE list list LEFT RIGHT", "PEXPIRE hash 2000", "HDEL hash a b"))
 		case 0, 1:
 			return []string{"SET", id(), fmt.Sprint(random.IntN(100)), "PX", fmt.Sprint(1 + random.IntN(3000))}
 		case 2:
@@ -102,8 +115,11 @@ func playCache(t *testing.T, random *rand.Rand, steps int) {
 		return []string{"CONTAINER.DROP", pick("x", "y")}
 	}
 	read := func() []string {
-		if random.IntN(2) == 0 {
+		switch random.IntN(3) {
+		case 0:
 			return []string{pick("GET", "STRLEN"), id()}
+		case 1:
+			return strings.Fields(pick("HGETALL hash", "HGET hash a", "HLEN hash", "EXISTS hash", "SMEMBERS set", "SCARD set", "ZRANGE zset 0 -1 WITHSCORES", "ZCARD zset", "ZRANK zset b", "LRANGE list 0 -1", "TYPE zset"))
 		}
 		return []string{pick("DOC.GET", "DOC.EXISTS"), pick("x", "y"), id()}
 	}

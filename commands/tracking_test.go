@@ -2,8 +2,11 @@ package commands
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+
+	"mayfly/commands/engine"
 )
 
 // TestTrackedKeysAreBounded: what a read has noted beyond the limit is told, and forgotten, before the next read.
@@ -129,5 +132,49 @@ func TestDeathsAreToldWithoutThePurge(t *testing.T) {
 	w.do(2, "CLOCK", "ADVANCE", "1000")
 	if list := w.received(1); len(list) > 0 {
 		t.Errorf("told twice: %+v", list)
+	}
+}
+
+// TestDeathsOfElementsAreTold: who has read a collection is told in the millisecond in which one of its elements dies,
+// and not again for those that are dead already.
+func TestDeathsOfElementsAreTold(t *testing.T) {
+	t.Parallel()
+	w := newSteppedHarness(t)
+	w.do(1, "HELLO", "3")
+	w.do(1, "CLIENT", "TRACKING", "ON")
+	for _, line := range []string{
+		"HSET hash a 1 b 2 c 3", "HPEXPIRE hash 2000 FIELDS 1 a", "HPEXPIRE hash 3000 FIELDS 1 b", "SADD set a b", "EXPIREMEMBER set a 2000 ms",
+		"ZADD zset 1 a 2 b", "EXPIREMEMBER zset a 2000 ms", "PEXPIRE zset 2500", "SADD never a",
+	} {
+		w.do(2, strings.Fields(line)...)
+	}
+	told := func(seconds string) string {
+		for _, line := range []string{"HLEN hash", "SMEMBERS set", "ZCARD zset", "SCARD never"} {
+			w.do(1, strings.Fields(line)...)
+		}
+		w.do(2, "CLOCK", "ADVANCE", seconds)
+		var names []string
+		for _, m := range w.received(1) {
+			names = append(names, m.Elems[1].Elems[0].Str)
+		}
+		slices.Sort(names)
+		return strings.Join(names, " ")
+	}
+	for _, tt := range [][2]string{{"1.999", ""}, {"0.001", "hash set zset"}, {"0.4", ""}, {"0.1", "zset"}, {"0.499", ""}, {"0.001", "hash"}, {"1000", ""}} {
+		if got := told(tt[0]); got != tt[1] {
+			t.Errorf("after %s s: %q, want %q", tt[0], got, tt[1])
+		}
+	}
+
+	// Ends that sleep are told when they wake: of the whole container, as all that a default kills.
+	w.do(2, "CONTAINER.SET", "0", "TTL", "off")
+	w.do(2, "HPEXPIRE", "hash", "2000", "FIELDS", "1", "c")
+	w.received(1)
+	if got := told("5"); got != "" {
+		t.Errorf("while they sleep: %q", got)
+	}
+	w.do(2, "CONTAINER.SET", "0", "TTL", "-1")
+	if list := w.received(1); len(list) != 1 || list[0].Elems[1].Kind != engine.KindNull {
+		t.Errorf("when they wake: %+v", list)
 	}
 }

@@ -1,12 +1,14 @@
 package keyspace
 
 import (
+	"math"
 	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	"mayfly/expiry"
+	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/watch"
 )
 
@@ -98,6 +100,7 @@ func (tx *Tx) track(p *partition, c *Container, id string, r Reader) {
 	e := tx.find(p, c, id)
 	if e != nil {
 		ts, expireAt = e.Moments()
+		expireAt = tx.firstDeath(p, c, e, expireAt)
 	}
 	g := p.Watchers.Note(c, id, r, e != nil, ts, expireAt)
 	if g.Timer == nil {
@@ -113,6 +116,30 @@ func (tx *Tx) track(p *partition, c *Container, id string, r Reader) {
 			tx.ks.teller.runner.Start()
 		})
 	}
+}
+
+// firstDeath returns the expireAt of a key for its next change by a death, of itself or of one of its elements.
+func (tx *Tx) firstDeath(p *partition, c *Container, e *memtable.Entry, expireAt int64) int64 {
+	if !e.Collection() {
+		return expireAt
+	}
+	h := tx.elementsOf(c.tables[p.Number], c.tables[p.Number].Item(e).Body)
+	if h.c == nil || h.c.Ending == 0 {
+		return expireAt
+	}
+	first := h.cs.FirstEnd(h.c, h.limit)
+	own, capped := expiry.Cap(expireAt)
+	switch {
+	case first == math.MaxInt64:
+		return expireAt
+	case capped:
+		return expiry.CapAt(min(own, first))
+	case expireAt == expiry.Inherit:
+		return expiry.CapAt(first)
+	case expireAt == expiry.Never:
+		return first
+	}
+	return min(expireAt, first)
 }
 
 // noted is the notes of a container in a partition, as a pool whose deaths are found when they happen.

@@ -4,6 +4,7 @@ package tables
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"mayfly/keyspace/elements"
@@ -44,7 +45,7 @@ func (t *Table[C]) checkPages() (err error) {
 			err = fmt.Errorf("%q has the head %+v, known is %+v", t.ID(e), head, c)
 			return false
 		}
-		found[head.Number] = &Collection{Head: head}
+		found[head.Number] = &Collection{Head: head, first: math.MaxInt64}
 		if it.Kind == record.SortedSet {
 			found[head.Number].Order = elements.NewOrder()
 		}
@@ -58,7 +59,8 @@ func (t *Table[C]) checkPages() (err error) {
 		return err == nil
 	})
 	for number, is := range found {
-		if c := cs.byNumber[number]; err == nil && (c.Count != is.Count || c.Ending != is.Ending || c.Weight != is.Weight || c.Memory != is.Memory || c.Count == 0) {
+		if c := cs.byNumber[number]; err == nil && (c.Count != is.Count || c.Ending != is.Ending || c.Weight != is.Weight || c.Memory != is.Memory || c.Count == 0 ||
+			c.first > is.first || !c.unsure && c.first != is.first) {
 			err = fmt.Errorf("collection %x has %+v, known is %+v", number, is, c)
 		} else if err == nil {
 			err = c.checkOrder(is)
@@ -95,6 +97,7 @@ func (cs *Collections) checkPage(e *memtable.Entry, found map[uint64]*Collection
 	if want := max(it.ExpireAt, 0); s.Ending > 0 && s.Earliest != want || s.Ending == 0 && want != 0 {
 		return fmt.Errorf("page %s ends at %d, its elements at %d", id, it.ExpireAt, s.Earliest)
 	}
+	c.first = min(c.first, s.Earliest)
 	c.Count, c.Ending, c.Weight = c.Count+s.Count, c.Ending+s.Ending, c.Weight+int64(s.Weight)
 	c.Memory += memtable.ItemOverhead + int64(len(id)+len(it.Body))
 	return nil

@@ -259,7 +259,7 @@ func spoiledTooFar(args []string) bool {
 	case "SELECT":
 		return len(args) == 2 && noNumber != nil
 	case "TTL", "PTTL", "EXPIRETIME", "PEXPIRETIME": // ours take an element
-		return len(args) == 3
+		return len(args) > 2
 	case "ACL": // Redis has users without a name
 		return slices.Contains(args, "")
 	case "MEMORY":
