@@ -124,6 +124,53 @@ func TestClockOrder(t *testing.T) {
 	}
 }
 
+// TestClockElements: each element is found in its own millisecond, those of one in the order of keys and fields, and
+// who listens to nothing finds them gone.
+func TestClockElements(t *testing.T) {
+	t.Parallel()
+	w := newSteppedHarness(t)
+	w.expect("OK", "CONFIG", "SET", "notify-keyspace-events", "KEA")
+	w.do(1, "CONTAINER.SET", "0", "LOG", "3600")
+	var want []string
+	for i := range 100 { // more than a page has
+		field := fmt.Sprintf("%02d", i*37%100)
+		w.do(1, "HSET", "hash", field, "v")
+		w.do(1, "SADD", "set", field)
+		ms := 1000 + i*37%100/10*500 // ten at a time
+		w.do(1, "HPEXPIRE", "hash", fmt.Sprint(ms), "FIELDS", "1", field)
+		w.do(1, "EXPIREMEMBER", "set", field, fmt.Sprint(ms), "ms")
+	}
+	for at := range 10 {
+		for _, key := range []string{"hash", "set"} {
+			for i := range 10 {
+				want = append(want, fmt.Sprintf("%d %s %d%d", testStart+1000+500*at, key, at, i))
+			}
+		}
+	}
+	w.do(1, "HSET", "hash", "stays", "v")
+	w.do(2, "PSUBSCRIBE", "*expired")
+	w.expect(fmt.Sprintf("(integer) %d", testStart+60_000), "CLOCK", "ADVANCE", "60")
+	var got []string
+	for _, e := range w.do(1, "XRANGE", "__keyevent@0__:expired", "-", "+").Elems {
+		f := map[string]string{}
+		for i := 0; i < len(e.Elems[1].Elems); i += 2 {
+			f[e.Elems[1].Elems[i].Str] = e.Elems[1].Elems[i+1].Str
+		}
+		if ms, _, _ := strings.Cut(e.Elems[0].Str, "-"); ms != f["at"] {
+			t.Errorf("an entry with the id %s is of %s", e.Elems[0].Str, f["at"])
+		}
+		got = append(got, f["at"]+" "+f["id"]+" "+f["field"])
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the log has %q, want %q", got, want)
+	}
+	if n := len(w.received(2)); n != 20 {
+		t.Errorf("%d events, want 20", n)
+	}
+	w.expect("1# \"stays\" => \"v\"", "HGETALL", "hash")
+	w.expect("(integer) 0", "EXISTS", "set")
+}
+
 // TestClockEnds: BLOCK ends at its moment, and who is served at one step is back only when the clock stands.
 func TestClockEnds(t *testing.T) {
 	t.Parallel()
@@ -374,12 +421,21 @@ func clockYear(t *testing.T, items int) (seen []string, took time.Duration) {
 	w.do(2, "PSUBSCRIBE", "*")
 	do("CONTAINER.CREATE", "c", "TTL", "-1", "LOG", "86400")
 	do("XGROUP", "CREATE", log, "g", "0")
+	do("SELECT", "c")
 	for i := range items {
 		ttl := 1 + i*7919%31_536_000
-		if i%2 == 0 {
-			do("DOC.PUT", "c", fmt.Sprint("d", i), fmt.Sprintf(`{"ttl":%d}`, ttl))
-		} else {
-			do("SET", fmt.Sprint("k", i), "v", "EX", fmt.Sprint(ttl))
+		name, after, many := fmt.Sprint(i), fmt.Sprint(ttl), fmt.Sprint("many", i%7)
+		switch i % 6 {
+		case 0, 1, 2:
+			do("DOC.PUT", "c", "d"+name, `{"ttl":`+after+`}`)
+		case 3:
+			do("SET", "k"+name, "v", "EX", after)
+		case 4:
+			do("HSET", "h"+many, name, "v")
+			do("HEXPIRE", "h"+many, fmt.Sprint(ttl/1000*1000), "FIELDS", "1", name) // several at a time
+		case 5:
+			do("SADD", "s"+many, name)
+			do("EXPIREMEMBER", "s"+many, name, after)
 		}
 	}
 	for month := range 12 {
@@ -397,6 +453,9 @@ func clockYear(t *testing.T, items int) (seen []string, took time.Duration) {
 		do("XPENDING", log, "g")
 		do("XREADGROUP", "GROUP", "g", "a", "STREAMS", log, ">") // the rest
 		do("DBSIZE")
+		do("SCAN", "0", "COUNT", "50")
+		do("HGETALL", "hmany0")
+		do("SSCAN", "smany0", "0")
 	}
 	for _, m := range w.received(2) {
 		seen = append(seen, notation(m))

@@ -52,7 +52,9 @@ func (ks *Keyspace) restore() (err error) {
 	for n := range ks.storage.Partitions() {
 		p := tables.NewPartition[*Container](n)
 		p.Watchers.Notes().Counts, p.Watchers.Notes().Caches = &ks.teller.counts, ks.opt.Caches
-		p.Shard.Seed = ks.storage.Seed()
+		if !ks.opt.Stepped { // else what hashes decide, the order of SCAN for example, follows from the commands alone
+			p.Shard.Seed = ks.storage.Seed()
+		}
 		ks.partitions = append(ks.partitions, p)
 		ks.locks.Add(&p.Mu)
 		parts = append(parts, storage.Partition{Lock: &p.Mu, Shard: &p.Shard})

@@ -60,15 +60,34 @@ func (tx *Tx) noteShed(t *table, key *memtable.Entry, gone bool) {
 	tx.sheds = append(tx.sheds, shedKey{t.C, strings.Clone(id), t.Item(key).Kind, gone})
 }
 
-// shedPage takes the elements that are dead by a limit out of a page.
-func (tx *Tx) shedPage(t *table, key, page *memtable.Entry, limit int64, done *shedding) {
+// logDead adds the entries of the elements in pages of a key that are dead by a limit, in the order of fields.
+func (tx *Tx) logDead(t *table, key *memtable.Entry, pages []*memtable.Entry, limit int64) {
+	type deadElement struct {
+		elements.Element
+		page Item
+	}
+	var dead []deadElement
+	for _, page := range pages {
+		it := t.Pages.Item(page)
+		for el := range elements.Each(it.Body) {
+			if el.Dead(limit) {
+				dead = append(dead, deadElement{el, it})
+			}
+		}
+	}
+	slices.SortFunc(dead, func(a, b deadElement) int { return strings.Compare(a.Field, b.Field) })
+	for i := range dead {
+		tx.logElement(t, key, dead[i].page, dead[i].Element)
+	}
+	tx.ks.shed.Add(int64(len(dead)))
+}
+
+// shedPage takes the elements that are dead by a limit out of a page. They are in the log.
+func (tx *Tx) shedPage(t *table, page *memtable.Entry, limit int64, done *shedding) {
 	id, it := t.Pages.IDAndItem(page)
 	rest := make([]byte, 0, len(it.Body))
 	for el := range elements.Each(it.Body) {
-		if el.Dead(limit) {
-			tx.logElement(t, key, it, el)
-			tx.ks.shed.Add(1)
-		} else {
+		if !el.Dead(limit) {
 			rest = elements.Append(rest, el)
 		}
 	}
@@ -93,11 +112,16 @@ func (tx *Tx) shedKey(t *table, key *memtable.Entry, limit int64, report bool) (
 	if c == nil {
 		return false
 	}
-	cs, done := t.Pages.Collections, shedding{c: c}
-	for b := range uint64(c.Buckets) {
-		if _, page := cs.Page(c, b); page != nil && page.ExpireAt() > 0 && page.ExpireAt() <= limit {
-			tx.shedPage(t, key, page, limit, &done)
+	var due []*memtable.Entry
+	for page := range t.Pages.Collections.Pages(c) {
+		if page.ExpireAt() > 0 && page.ExpireAt() <= limit {
+			due = append(due, page)
 		}
+	}
+	tx.logDead(t, key, due, limit)
+	done := shedding{c: c}
+	for _, page := range due {
+		tx.shedPage(t, page, limit, &done)
 	}
 	if done.version == 0 && !done.pagesGone {
 		return false // none is due
@@ -154,6 +178,7 @@ func (ks *Keyspace) samplePages(pages *table, n int) (s expiry.Sample) {
 	due := ks.due(t.C, tx.now)
 	found := tx.shedDue(t, due, n)
 	s = expiry.Sample{Drawn: found, Dead: found, All: pages.Len(), Internal: true}
+	pages.Tighten(due.ByOwnTTL)
 	pages.SetTimer(tx.now)
 	if tx.Close() == ks.journal.Last() {
 		ks.uncommitted.Store(true)
@@ -185,7 +210,8 @@ func (tx *Tx) shedDue(t *table, due expiry.Limits, n int) int {
 		if at < 0 {
 			at, all = len(all), append(all, &shedding{c: c})
 		}
-		tx.shedPage(t, t.At(c.Key), page, due.ByOwnTTL, all[at])
+		tx.logDead(t, t.At(c.Key), []*memtable.Entry{page}, due.ByOwnTTL)
+		tx.shedPage(t, page, due.ByOwnTTL, all[at])
 	}
 	for _, done := range all {
 		tx.settleShed(t, done, true)

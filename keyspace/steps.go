@@ -2,6 +2,7 @@ package keyspace
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 
@@ -17,7 +18,8 @@ import (
 //
 //  1. Tables of logs have timers too, for the ends of their retention. Other containers without a timer have
 //     no one who could tell when a death is found.
-//  2. The deaths of one moment come in the order of their containers, then of their ids, across partitions.
+//  2. The deaths of one moment come in the order of their containers, then of their ids, across partitions; those of
+//     elements in the order of fields.
 
 // NextDue returns the next moment in ms at which something is due: a death that is to be found when it
 // happens, or the end of an entry's retention or of an undo window. It is [expiry.NeverDue] if nothing is. It
@@ -54,7 +56,7 @@ func (ks *Keyspace) PurgeAll() {
 	ks.commitBurials()
 }
 
-// corpse is a dead item that is to be buried.
+// corpse is a dead item that is to be buried, or a key with elements that are dead.
 type corpse struct {
 	table *table
 	id    string
@@ -73,6 +75,7 @@ func (ks *Keyspace) buryInOrder(pools []expiry.Pool, pause func()) {
 	slices.SortFunc(dead, func(a, b corpse) int {
 		return cmp.Or(strings.Compare(a.table.C.name, b.table.C.name), strings.Compare(a.id, b.id))
 	})
+	dead = slices.Compact(dead)
 	for len(dead) > 0 && ks.Writable() == nil {
 		n := 1
 		for n < min(len(dead), buryPiece) && dead[n].table.C == dead[0].table.C {
@@ -84,15 +87,23 @@ func (ks *Keyspace) buryInOrder(pools []expiry.Pool, pause func()) {
 	}
 }
 
-// appendDead appends the dead of a table that is not hidden.
+// appendDead appends the dead of a table that is not hidden. Those of a table of pages are elements of keys.
 func (ks *Keyspace) appendDead(dead []corpse, t *table) []corpse {
 	t.P.Mu.Lock()
 	defer t.P.Mu.Unlock()
 	if t.Gone() || t.C.hidden != nil {
 		return dead
 	}
-	t.EachDead(ks.due(t.C, ks.Now()), func(e *memtable.Entry) {
-		dead = append(dead, corpse{t, strings.Clone(t.ID(e))})
+	due := ks.due(t.C, ks.Now())
+	if t.Collections == nil {
+		t.EachDead(due, func(e *memtable.Entry) { dead = append(dead, corpse{t, strings.Clone(t.ID(e))}) })
+		return dead
+	}
+	keys := t.C.tables[t.P.Number]
+	t.EachDue(due.ByOwnTTL, math.MaxInt, func(page *memtable.Entry) {
+		if c := t.Collections.OfPage(t.ID(page)); c != nil && c.Key != 0 {
+			dead = append(dead, corpse{keys, strings.Clone(keys.ID(keys.At(c.Key)))})
+		}
 	})
 	return dead
 }
@@ -109,8 +120,13 @@ func (ks *Keyspace) buryAll(dead []corpse) {
 		if d.table.Gone() {
 			continue
 		}
-		if e := d.table.Find(d.id); e != nil && e.Within(ks.due(d.table.C, tx.now)) {
+		due, e := ks.due(d.table.C, tx.now), d.table.Find(d.id)
+		switch {
+		case e == nil:
+		case e.Within(due):
 			tx.buryEntry(d.table, e, d.id)
+		case e.Collection():
+			tx.shedKey(d.table, e, due.ByOwnTTL, true)
 		}
 	}
 	if tx.Close() == ks.journal.Last() {

@@ -86,6 +86,17 @@ func (t *Table) EachDue(limit int64, n int, visit func(*Entry)) {
 	}
 }
 
+// Tighten raises the bound of ends of their own (see Earliest) beyond a limit, unless an entry is due.
+func (t *Table) Tighten(limit int64) {
+	q := &t.byOwnTTL
+	for q.due(limit) {
+		first := q.order[0].bucket
+		if q.reap(&t.slab, limit, 0, nil); q.isFirst(first) && q.buckets[first].earliest <= limit {
+			return
+		}
+	}
+}
+
 // DueAtMost returns about how many entries EachDue would look at.
 func (t *Table) DueAtMost(limit int64) int {
 	if !t.byOwnTTL.due(limit) {
