@@ -47,6 +47,7 @@ func indented(r engine.Reply, prefix string) string {
 		}
 		return out.String()
 	}
+	r.Elems = flat(r)
 	shape := map[engine.Kind]struct{ separator, empty string }{
 		engine.KindArray: {")", "(empty array)"},
 		engine.KindMap:   {"#", "(empty hash)"},
@@ -81,6 +82,22 @@ func indented(r engine.Reply, prefix string) string {
 		}
 	}
 	return out.String()
+}
+
+// flat returns the elements of a reply that has them in blocks.
+func flat(r engine.Reply) (list []engine.Reply) {
+	if r.Int == 0 {
+		return r.Elems
+	}
+	for _, block := range r.Elems {
+		list = append(list, block.Elems...)
+		for text := range block.Strings {
+			if block.Kind == engine.KindElements {
+				list = append(list, engine.Bulk(text))
+			}
+		}
+	}
+	return list
 }
 
 // quoted writes a string as redis-cli does.

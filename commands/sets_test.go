@@ -12,12 +12,8 @@ import (
 
 // members returns the elements of a reply, sorted, those of long lists too.
 func members(r engine.Reply) (list []string) {
-	for _, e := range r.Elems {
-		if e.Kind == engine.KindSeveral {
-			list = append(list, members(e)...)
-		} else {
-			list = append(list, e.Str)
-		}
+	for _, e := range flat(r) {
+		list = append(list, e.Str)
 	}
 	slices.Sort(list)
 	return list

@@ -39,7 +39,7 @@ func (tx *Tx) EditElements(c *Container, id string, kind Kind) (x ElementsEdit, 
 	x = ElementsEdit{tx: tx, kind: kind, k: c, id: id, p: p, ts: tx.now}
 	x.h, x.e = tx.lookup(p, c, id)
 	x.t = c.tables[p.Number]
-	x.limit = c.Policy().DeadLimits(tx.now).ByOwnTTL
+	x.Limit = c.Policy().DeadLimits(tx.now).ByOwnTTL
 	if x.e == nil {
 		return x, 0
 	}
@@ -51,8 +51,8 @@ func (tx *Tx) EditElements(c *Container, id string, kind Kind) (x ElementsEdit, 
 		x.Elements = tx.elementsOf(x.t, it.Body)
 		x.End = it.ExpireAt
 	}
-	if x.c != nil {
-		x.head = x.c.Head
+	if x.Collection != nil {
+		x.head = x.Collection.Head
 	}
 	return x, it.Kind
 }
@@ -73,22 +73,22 @@ func (x *ElementsEdit) begin() bool {
 	if x.e == nil && x.tx.kept {
 		x.tx.bury(x.t, x.id)
 	}
-	if x.c == nil {
-		x.small = append(x.small, x.body...)
+	if x.Collection == nil {
+		x.small = append(x.small, x.Body...)
 	}
 	return true
 }
 
 // Get is that of [Elements], with what was changed.
 func (x *ElementsEdit) Get(field string) (e Element, ok bool) {
-	if x.c == nil {
+	if x.Collection == nil {
 		e, _, _, ok = elements.Find(x.now(), field)
 		if x.begun {
 			e.Value = strings.Clone(e.Value) // the buffer changes
 		}
 		return e, ok
 	}
-	if e, _, _, ok = elements.Find(x.cs.Body(x.c, x.bucket(field)), field); !ok || e.Dead(x.limit) {
+	if e, _, _, ok = elements.Find(x.Collections.Body(x.Collection, x.bucket(field)), field); !ok || e.Dead(x.Limit) {
 		return Element{}, false // who writes the field anew must not see the old end
 	}
 	return e, true
@@ -99,7 +99,7 @@ func (x *ElementsEdit) now() string {
 	if x.begun {
 		return record.View(x.small)
 	}
-	return x.body
+	return x.Body
 }
 
 // Set gives a field a value and an end, and reports whether it is new.
@@ -107,7 +107,7 @@ func (x *ElementsEdit) Set(e Element) (isNew bool) {
 	if !x.begin() {
 		return false
 	}
-	if x.c == nil {
+	if x.Collection == nil {
 		_, from, to, found := elements.Find(record.View(x.small), e.Field)
 		if found {
 			x.small = slices.Replace(x.small, from, to, elements.Append(make([]byte, 0, 64), e)...)
@@ -120,9 +120,9 @@ func (x *ElementsEdit) Set(e Element) (isNew bool) {
 		return !found
 	}
 	bucket := x.bucket(e.Field)
-	body := x.cs.Body(x.c, bucket)
+	body := x.Collections.Body(x.Collection, bucket)
 	old, from, to, found := elements.Find(body, e.Field)
-	if found && old.Dead(x.limit) {
+	if found && old.Dead(x.Limit) {
 		x.tx.shedElement(x.t, x.e, old)
 		isNew = true
 	}
@@ -132,7 +132,7 @@ func (x *ElementsEdit) Set(e Element) (isNew bool) {
 	buf := append(elements.Append(append(x.tx.page[:0], body[:from]...), e), body[to:]...)
 	x.put(bucket, buf)
 	x.tx.keepPage(buf)
-	for n := 0; n < 2 && x.c.Weight > int64(x.head.Buckets)*elements.PageSize && x.head.Buckets < elements.MostBuckets; n++ {
+	for n := 0; n < 2 && x.Collection.Weight > int64(x.head.Buckets)*elements.PageSize && x.head.Buckets < elements.MostBuckets; n++ {
 		x.split()
 	}
 	return isNew
@@ -141,20 +141,20 @@ func (x *ElementsEdit) Set(e Element) (isNew bool) {
 // Delete removes a field, and reports whether there was one.
 func (x *ElementsEdit) Delete(field string) bool {
 	body := x.now()
-	if x.c != nil {
-		body = x.cs.Body(x.c, x.bucket(field))
+	if x.Collection != nil {
+		body = x.Collections.Body(x.Collection, x.bucket(field))
 	}
 	old, from, to, found := elements.Find(body, field)
-	if !found || old.Dead(x.limit) || !x.begin() {
+	if !found || old.Dead(x.Limit) || !x.begin() {
 		return false
 	}
-	if x.c == nil {
+	if x.Collection == nil {
 		x.small = append(x.small[:from], x.small[to:]...)
 		return true
 	}
 	x.put(x.bucket(field), append(append(make([]byte, 0, len(body)), body[:from]...), body[to:]...))
 	const sparse = elements.PageSize / 4
-	for n := 0; n < 2 && x.head.Buckets > 1 && x.c.Weight < int64(x.head.Buckets)*sparse; n++ {
+	for n := 0; n < 2 && x.head.Buckets > 1 && x.Collection.Weight < int64(x.head.Buckets)*sparse; n++ {
 		x.merge()
 	}
 	return true
@@ -172,11 +172,11 @@ func (x *ElementsEdit) open() {
 		pages[b] = elements.Append(pages[b], e)
 	}
 	x.t.OpenPages()
-	x.cs = x.t.Pages.Collections
+	x.Collections = x.t.Pages.Collections
 	for b, body := range pages {
 		x.put(uint64(b), body)
 	}
-	x.c = x.cs.ByNumber(x.head.Number)
+	x.Collection = x.Collections.ByNumber(x.head.Number)
 	x.headChanged = true
 }
 
@@ -227,7 +227,7 @@ func (x *ElementsEdit) split() {
 	x.head.Buckets++
 	x.headChanged = true
 	var stay, go_ []byte
-	for e := range elements.Each(x.cs.Body(x.c, from)) {
+	for e := range elements.Each(x.Collections.Body(x.Collection, from)) {
 		if x.bucket(e.Field) == from {
 			stay = elements.Append(stay, e)
 		} else {
@@ -245,8 +245,8 @@ func (x *ElementsEdit) merge() {
 	x.head.Buckets--
 	x.headChanged = true
 	last, into := uint64(x.head.Buckets), uint64(x.head.Splits())
-	if body := x.cs.Body(x.c, last); body != "" {
-		x.put(into, []byte(x.cs.Body(x.c, into)+body))
+	if body := x.Collections.Body(x.Collection, last); body != "" {
+		x.put(into, []byte(x.Collections.Body(x.Collection, into)+body))
 		x.put(last, nil)
 	}
 }
@@ -257,15 +257,15 @@ func (x *ElementsEdit) Close() (gone bool) {
 		return false
 	}
 	tx := x.tx
-	if x.c != nil {
-		x.c.Head = x.head // what follows may not write it
+	if x.Collection != nil {
+		x.Collection.Head = x.head // what follows may not write it
 	}
 	switch {
-	case x.c == nil && len(x.small) == 0, x.c != nil && x.c.Count == 0:
+	case x.Collection == nil && len(x.small) == 0, x.Collection != nil && x.Collection.Count == 0:
 		return x.remove()
-	case x.c != nil && x.cs.Empty(x.c, x.limit):
-		return x.e != nil && tx.shedKey(x.t, x.e, x.limit, false)
-	case x.c == nil:
+	case x.Collection != nil && x.Collections.Empty(x.Collection, x.Limit):
+		return x.e != nil && tx.shedKey(x.t, x.e, x.Limit, false)
+	case x.Collection == nil:
 		tx.put(x.k, x.id, Item{Kind: x.kind, Body: record.View(x.small), TS: x.ts, ExpireAt: x.End}, record.Chosen)
 	case x.headChanged || x.e == nil:
 		var buf [64]byte
@@ -296,8 +296,8 @@ func (x *ElementsEdit) remove() (gone bool) {
 func (tx *Tx) Move(from *Container, source string, to *Container, id string, expireAt int64, copied bool) {
 	h, kind, _ := tx.Elements(from, source)
 	p := tx.partition(id)
-	if h.c == nil || !copied && from == to && tx.partition(source) == p {
-		tx.put(to, id, Item{Kind: kind, Body: h.body, TS: tx.now, ExpireAt: expireAt}, record.Chosen)
+	if !h.Paged() || !copied && from == to && tx.partition(source) == p {
+		tx.put(to, id, Item{Kind: kind, Body: h.Body, TS: tx.now, ExpireAt: expireAt}, record.Chosen)
 		return
 	}
 	tx.replaceElements(to, id, Item{Kind: kind, TS: tx.now, ExpireAt: expireAt}, h.All())
@@ -326,7 +326,7 @@ func (x *ElementsEdit) Replace(all func(yield func(Element) bool)) (n int) {
 	x.clear()
 	ending := false
 	for e := range all {
-		if !e.Dead(x.limit) { // it may have slept elsewhere
+		if !e.Dead(x.Limit) { // it may have slept elsewhere
 			x.small = elements.Append(x.small, e)
 			ending = ending || e.End != 0
 			n++
@@ -340,10 +340,10 @@ func (x *ElementsEdit) Replace(all func(yield func(Element) bool)) (n int) {
 
 // clear begins anew, without elements.
 func (x *ElementsEdit) clear() {
-	if x.e != nil && x.tx.shedKey(x.t, x.e, x.limit, false) { // the log gets what has died, while its pages are there
+	if x.e != nil && x.tx.shedKey(x.t, x.e, x.Limit, false) { // the log gets what has died, while its pages are there
 		x.h, x.e = 0, nil
 	}
-	x.c, x.cs, x.small = nil, nil, nil
+	x.Collection, x.Collections, x.small = nil, nil, nil
 }
 
 // elementMemory returns the memory of an item's elements in pages, in bytes.

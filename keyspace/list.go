@@ -8,28 +8,6 @@ import (
 	"mayfly/keyspace/record"
 )
 
-// pagesFrom returns the bodies of a list's pages from that with a number on, until they have so many entries.
-func (h *Elements) pagesFrom(number uint64, entries int) (pages []string) {
-	for page := range h.c.List.Ascend(number) {
-		pages = append(pages, h.cs.Body(h.c, page.Number))
-		if entries -= page.Count; entries <= 0 {
-			break
-		}
-	}
-	return pages
-}
-
-// Entries yields the entries of a list with the indexes from one up to below another, or the same backwards. What it
-// yields needs no locks, and stays as it is.
-func (h *Elements) Entries(from, to int, backwards bool) func(yield func(string) bool) {
-	pages, first := []string{h.body}, 0
-	if h.c != nil && from < to {
-		page, at := h.c.List.At(from)
-		pages, first = h.pagesFrom(page.Number, to-at), at
-	}
-	return elements.Entries(pages, from-first, to-first, backwards)
-}
-
 // ListEdit changes the entries of a list for one command. Close ends it. A page is written once, when another one
 // is changed, or at the end.
 type ListEdit struct {
@@ -52,11 +30,11 @@ func entry(value string) []byte {
 
 // Len returns the number of entries, with what was changed.
 func (x *ListEdit) Len() int {
-	if x.c == nil {
+	if x.Collection == nil {
 		return elements.SumOf(x.now()).Count
 	}
 	x.flush()
-	return x.c.List.Len()
+	return x.Collection.List.Len()
 }
 
 // load makes a page the one that is changed.
@@ -66,7 +44,7 @@ func (x *ListEdit) load(page uint64) {
 	}
 	if x.page != page {
 		x.flush()
-		x.page, x.buf = page, append(x.buf[:0], x.cs.Body(x.c, page)...)
+		x.page, x.buf = page, append(x.buf[:0], x.Collections.Body(x.Collection, page)...)
 	}
 }
 
@@ -83,9 +61,9 @@ func (x *ListEdit) flush() {
 
 // edge returns the number of the first page or the last, 0 if there is none.
 func (x *ListEdit) edge(left bool) uint64 {
-	number := x.c.List.Last()
+	number := x.Collection.List.Last()
 	if left {
-		number = x.c.List.First()
+		number = x.Collection.List.First()
 	}
 	if isNew := number == 0 || left && x.page < number || !left && x.page > number; x.dirty && isNew {
 		return x.page
@@ -98,7 +76,7 @@ func (x *ListEdit) Push(left bool, value string) bool {
 	if !x.begin() {
 		return false
 	}
-	if x.c == nil {
+	if x.Collection == nil {
 		if left {
 			x.small = slices.Insert(x.small, 0, entry(value)...)
 		} else {
@@ -160,9 +138,9 @@ func (x *ListEdit) openIfLarge() {
 	x.openTable()
 	x.head = elements.NewHead(x.p.NextVersion(), x.p.Shard.Seed[0]^x.p.Shard.Seed[1])
 	x.t.OpenPages()
-	x.cs = x.t.Pages.Collections
+	x.Collections = x.t.Pages.Collections
 	x.put(elements.FirstOfList, x.small)
-	x.c = x.cs.ByNumber(x.head.Number)
+	x.Collection = x.Collections.ByNumber(x.head.Number)
 	x.headChanged = true
 	x.load(elements.FirstOfList)
 	x.cut()
@@ -174,7 +152,7 @@ func (x *ListEdit) Pop(left bool) (value string, ok bool) {
 		return "", false
 	}
 	buf := &x.small
-	if x.c != nil {
+	if x.Collection != nil {
 		x.load(x.edge(left))
 		buf = &x.buf
 	}
@@ -185,7 +163,7 @@ func (x *ListEdit) Pop(left bool) (value string, ok bool) {
 	value, from, to := elements.EntryAt(record.View(*buf), index)
 	value = strings.Clone(value) // the buffer changes
 	*buf = slices.Delete(*buf, from, to)
-	if x.c != nil {
+	if x.Collection != nil {
 		x.changed()
 	}
 	return value, true
@@ -201,7 +179,7 @@ func (x *ListEdit) changed() {
 // Drop removes entries at an end.
 func (x *ListEdit) Drop(left bool, n int) {
 	for n > 0 && x.begin() {
-		if x.c != nil {
+		if x.Collection != nil {
 			x.flush()
 			if number := x.edge(left); x.countOf(number) <= n {
 				n -= x.countOf(number)
@@ -218,14 +196,16 @@ func (x *ListEdit) Drop(left bool, n int) {
 }
 
 // countOf returns the number of entries in a page.
-func (x *ListEdit) countOf(page uint64) int { return elements.SumOf(x.cs.Body(x.c, page)).Count }
+func (x *ListEdit) countOf(page uint64) int {
+	return elements.SumOf(x.Collections.Body(x.Collection, page)).Count
+}
 
 // find loads the entry with an index, and returns the buffer that has it and its place there.
 func (x *ListEdit) find(index int) (buf *[]byte, from, to int) {
 	buf, first := &x.small, 0
-	if x.c != nil {
+	if x.Collection != nil {
 		x.flush()
-		page, at := x.c.List.At(index)
+		page, at := x.Collection.List.At(index)
 		x.load(page.Number)
 		buf, first = &x.buf, at
 	}
@@ -249,7 +229,7 @@ func (x *ListEdit) splice(index int, value string, replace bool) {
 	}
 	*buf = slices.Replace(*buf, from, to, entry(value)...)
 	switch {
-	case x.c != nil:
+	case x.Collection != nil:
 		if x.dirty = true; len(x.buf) > 2*elements.ListPageSize {
 			x.cut()
 		}
@@ -264,7 +244,7 @@ func (x *ListEdit) cut() {
 	if at == 0 {
 		return
 	}
-	_, behind := x.c.List.Beside(x.page)
+	_, behind := x.Collection.List.Beside(x.page)
 	next, ok := elements.Between(x.page, behind)
 	if !ok {
 		x.dirty = true
@@ -281,10 +261,10 @@ func (x *ListEdit) cut() {
 // wants no more.
 func (x *ListEdit) Filter(left bool, keep func(entry string) (keeps, more bool)) {
 	numbers := []uint64{0}
-	if x.c != nil {
+	if x.Collection != nil {
 		x.flush()
 		x.page, numbers = 0, numbers[:0]
-		for page := range x.c.List.Ascend(0) {
+		for page := range x.Collection.List.Ascend(0) {
 			numbers = append(numbers, page.Number)
 		}
 	}
@@ -292,10 +272,10 @@ func (x *ListEdit) Filter(left bool, keep func(entry string) (keeps, more bool))
 		slices.Reverse(numbers)
 	}
 	for _, number := range numbers {
-		body := x.body
+		body := x.Body
 		switch {
-		case x.c != nil:
-			body = x.cs.Body(x.c, number)
+		case x.Collection != nil:
+			body = x.Collections.Body(x.Collection, number)
 		case x.begun:
 			body = strings.Clone(record.View(x.small))
 		}
@@ -304,7 +284,7 @@ func (x *ListEdit) Filter(left bool, keep func(entry string) (keeps, more bool))
 			if !x.begin() {
 				return
 			}
-			if x.c == nil {
+			if x.Collection == nil {
 				x.small = rest
 			} else {
 				x.put(number, rest)

@@ -234,15 +234,16 @@ func (tx *Tx) logElementsUntil(t *table, key *memtable.Entry, at int64) (left in
 		return 0
 	}
 	h := tx.elementsOf(t, t.Item(key).Body)
-	if h.c == nil {
+	c := h.Collection
+	if c == nil {
 		return int64(h.Len())
 	}
-	left = int64(h.c.Count)
-	limit := min(h.limit, at)
-	if h.cs.Dead(h.c, limit) == 0 {
+	left = int64(c.Count)
+	limit := min(h.Limit, at)
+	if h.Collections.Dead(c, limit) == 0 {
 		return left
 	}
-	for page := range h.cs.Pages(h.c) {
+	for page := range h.Collections.Pages(c) {
 		if page.ExpireAt() <= 0 || page.ExpireAt() > limit {
 			continue
 		}

@@ -124,10 +124,10 @@ func (tx *Tx) firstDeath(p *partition, c *Container, e *memtable.Entry, expireAt
 		return expireAt
 	}
 	h := tx.elementsOf(c.tables[p.Number], c.tables[p.Number].Item(e).Body)
-	if h.c == nil || h.c.Ending == 0 {
+	if h.Collection == nil || h.Collection.Ending == 0 {
 		return expireAt
 	}
-	first := h.cs.FirstEnd(h.c, h.limit)
+	first := h.Collections.FirstEnd(h.Collection, h.Limit)
 	own, capped := expiry.Cap(expireAt)
 	switch {
 	case first == math.MaxInt64:

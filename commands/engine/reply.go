@@ -4,6 +4,8 @@ import (
 	"math"
 	"strings"
 	"unsafe"
+
+	"mayfly/keyspace"
 )
 
 // Kind is the type of a [Reply], with the names of RESP3. RESP2 renders newer types as Redis does: a map
@@ -30,6 +32,7 @@ const (
 	KindBigNumber             // Str, digits; RESP2: bulk string
 	KindElement               // Str, JSON: the bulk string with the array of this element
 	KindText                  // Text: a bulk string that is rendered as it is sent
+	KindElements              // Str: elements of a collection as the keyspace has them, Int: the strings of each; see [Elements]
 	KindProtocol              // Elems: one reply, to be rendered for protocol Int, whatever the connection's (HELLO in EXEC)
 )
 
@@ -122,6 +125,33 @@ func Map(pairs ...Reply) Reply { return Reply{Kind: KindMap, Elems: pairs} }
 
 // Set returns an unordered collection.
 func Set(elems ...Reply) Reply { return Reply{Kind: KindSet, Elems: elems} }
+
+// The strings of an element that a reply of [Elements] has.
+const (
+	Fields = 1 << iota
+	Values
+)
+
+// Elements returns an array, a map or a set with n strings: those of elements of a collection, as the keyspace has
+// them. They are told apart when the reply is rendered.
+func Elements(kind Kind, n, strings int, bodies []string) Reply {
+	r := Reply{Kind: kind, Int: int64(n)}
+	for _, body := range bodies {
+		if body != "" {
+			r.Elems = append(r.Elems, Reply{Kind: KindElements, Str: body, Int: int64(strings)})
+		}
+	}
+	return r
+}
+
+// Strings yields the strings of a [KindElements].
+func (r *Reply) Strings(yield func(text string) bool) {
+	for e := range keyspace.EachElement(r.Str) {
+		if r.Int&Fields != 0 && !yield(e.Field) || r.Int&Values != 0 && !yield(e.Value) {
+			return
+		}
+	}
+}
 
 // Double returns a floating-point number.
 func Double(f float64) Reply { return Reply{Kind: KindDouble, Int: int64(math.Float64bits(f))} }

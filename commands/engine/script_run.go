@@ -634,6 +634,11 @@ func (r *scriptRun) valueOf(reply *Reply) scripts.Value {
 		v.Int, v.Elems = 0, make([]scripts.Value, 0, reply.Int)
 	}
 	for b := range blocks {
+		if blocks[b].Kind == KindElements {
+			for text := range blocks[b].Strings {
+				v.Elems = append(v.Elems, scripts.Value{Kind: scripts.Bulk, Str: text})
+			}
+		}
 		for i := range blocks[b].Elems {
 			v.Elems = append(v.Elems, r.valueOf(&blocks[b].Elems[i]))
 		}

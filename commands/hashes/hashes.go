@@ -109,15 +109,26 @@ func runHLen(x *engine.Context) engine.Reply {
 // listing returns the Run of a command that returns all fields, values or both. Those of a long hash are
 // listed without locks.
 func listing(fields, values bool) engine.Run {
+	parts := 0
+	if fields {
+		parts |= engine.Fields
+	}
+	if values {
+		parts |= engine.Values
+	}
 	return func(x *engine.Context) engine.Reply {
 		_, h, _, err := get(x, x.Input.Args[1])
 		if err != nil {
 			return engine.Fail(err)
 		}
-		size, n, all := int(h.Size()), h.Len(), h.All()
+		size, n, kind := int(h.Size()), h.Len(), engine.KindArray
 		if fields && values {
-			n *= 2
+			n, kind = 2*n, engine.KindMap
 		}
+		if bodies, ok := h.Bodies(); ok {
+			return engine.Elements(kind, n, parts, bodies)
+		}
+		all := h.All()
 		return x.Compute(size, func() engine.Reply {
 			list := engine.List{Memory: x.Session.Memory}
 			list.Expect(n)

@@ -182,19 +182,8 @@ func parseLRange(in *engine.Input) (engine.Run, error) {
 		case !found:
 			return engine.Array()
 		}
-		size := h.Len()
-		from, to := items.IndexRange(start, stop, size)
-		entries := h.Entries(from, to, false)
-		return x.Compute(int(h.Size()*int64(to-from)/int64(size)), func() engine.Reply {
-			list := engine.List{Memory: x.Session.Memory}
-			list.Expect(to - from)
-			for entry := range entries {
-				if list.Add(engine.Bulk(entry)); list.Refused() {
-					break
-				}
-			}
-			return list.Array()
-		})
+		from, to := items.IndexRange(start, stop, h.Len())
+		return engine.Elements(engine.KindArray, to-from, engine.Fields, h.EntryBodies(from, to))
 	}, nil
 }
 

@@ -107,10 +107,9 @@ func difference(o *operands, add func(keyspace.Element) bool) {
 }
 
 // combine returns the Parse of a command that replies with the result of an operation on the sets under its keys.
-func combine(op operation, most int) func(*engine.Input) (engine.Run, error) {
+func combine(op operation) func(*engine.Input) (engine.Run, error) {
 	return engine.NoParse(func(x *engine.Context) engine.Reply {
-		keys := x.Input.Args[1:]
-		o, err := operandsOf(x, keys[:min(most, len(keys))])
+		o, err := operandsOf(x, x.Input.Args[1:])
 		if err != nil {
 			return engine.Fail(err)
 		}
@@ -125,12 +124,10 @@ func combine(op operation, most int) func(*engine.Input) (engine.Run, error) {
 	})
 }
 
-const allKeys = 1 << 30
-
 func combining(name, summary string, op operation) engine.Command {
 	return engine.Command{
 		Name: name, Syntax: "key [key ...]", Since: "1.0.0", Summary: summary, Flags: read, Keys: engine.AllKeys, Tips: anyhow,
-		Walks: engine.Always, Parse: combine(op, allKeys),
+		Walks: engine.Always, Parse: combine(op),
 	}
 }
 

@@ -36,7 +36,7 @@ var Commands = []engine.Command{
 	},
 	storing("sinterstore", "RW", "Intersect multiple sets and store the resulting set in a key", intersection),
 	row("sismember", "key member", "1.0.0", "Determine if a given value is a member of a set", read|fast, "RO", "", engine.NoParse(runSIsMember)),
-	walking(row("smembers", "key", "1.0.0", "Get all the members in a set", read, "", anyhow, combine(intersection, 1))),
+	walking(row("smembers", "key", "1.0.0", "Get all the members in a set", read, "", anyhow, engine.NoParse(runSMembers))),
 	row("smismember", "key member [member ...]", "6.2.0", "Returns the membership associated with the given elements for a set", read|fast, "", "", engine.NoParse(runSMIsMember)),
 	{
 		Name: "smove", Syntax: "source destination member", Since: "1.0.0", Summary: "Move a member from one set to another",
@@ -107,6 +107,24 @@ func runSCard(x *engine.Context) engine.Reply {
 		return engine.Fail(err)
 	}
 	return engine.Count(h.Len())
+}
+
+func runSMembers(x *engine.Context) engine.Reply {
+	h, _, err := get(x, x.Input.Args[1])
+	if err != nil {
+		return engine.Fail(err)
+	}
+	if bodies, ok := h.Bodies(); ok {
+		return engine.Elements(engine.KindSet, h.Len(), engine.Fields, bodies)
+	}
+	members := h.All()
+	return x.Compute(int(h.Size()), func() engine.Reply {
+		list := engine.List{Memory: x.Session.Memory}
+		for e := range members {
+			list.Add(engine.Bulk(e.Field))
+		}
+		return list.Set()
+	})
 }
 
 func runSIsMember(x *engine.Context) engine.Reply {

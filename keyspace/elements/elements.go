@@ -100,6 +100,14 @@ func cutNumber(s string) (v uint64, n int) {
 	return v, n
 }
 
+// Skip returns a body without its first n elements.
+func Skip(body string, n int) string {
+	for ; n > 0; n-- {
+		_, body, _ = Cut(body)
+	}
+	return body
+}
+
 // Find returns the element of a field in a body, and the place that it has there.
 func Find(body, field string) (e Element, from, to int, found bool) {
 	for rest := body; rest != ""; {

@@ -43,6 +43,11 @@ func AppendReply(dst []byte, proto int, r *engine.Reply) []byte {
 		return appendString(dst, proto, r)
 	case engine.KindText:
 		return redcon.AppendBulkString(dst, r.Text.String())
+	case engine.KindElements:
+		for text := range r.Strings {
+			dst = redcon.AppendBulkString(dst, text)
+		}
+		return dst
 	case engine.KindBigNumber:
 		if proto < 3 {
 			return redcon.AppendBulkString(dst, r.Str)
@@ -221,6 +226,12 @@ func (s *stream) reply(r *engine.Reply) error {
 		s.out = appendAggregate(s.out, s.proto, r)
 		for i := range r.Elems {
 			if err := s.reply(&r.Elems[i]); err != nil {
+				return err
+			}
+		}
+	case r.Kind == engine.KindElements:
+		for text := range r.Strings {
+			if err := s.reply(&engine.Reply{Kind: engine.KindBulk, Str: text}); err != nil {
 				return err
 			}
 		}

@@ -1,0 +1,231 @@
+package tables
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"mayfly/keyspace/elements"
+)
+
+// Elements is what lives of a collection as a transaction sees it. Its methods need the lock of the partition; strings
+// are safe to keep. The zero value has none.
+type Elements struct {
+	Body  string // of one item, with all fields
+	Limit int64  // of the dead: see [elements.Element.Dead]
+
+	Collections *Collections // with the pages; nil: there are none
+	Collection  *Collection
+
+	still *snapshot // instead of cs and c
+}
+
+// ElementsOf returns the elements in the body of an item. limit is that of the dead.
+func (t *Table[C]) ElementsOf(body string, limit int64) Elements {
+	h := Elements{Body: body, Limit: limit}
+	if t.Pages != nil {
+		h.Collections = t.Pages.Collections
+		h.Collection = h.Collections.Of(body)
+	}
+	if h.Collection == nil {
+		h.Collections = nil
+	}
+	return h
+}
+
+// Get returns the element of a field.
+func (h *Elements) Get(field string) (e elements.Element, ok bool) {
+	body := h.Body
+	switch {
+	case h.Collection != nil:
+		body = h.Collections.Body(h.Collection, uint64(h.Collection.Bucket(field)))
+	case h.still != nil:
+		body = h.still.pages[h.still.head.Bucket(field)]
+	}
+	if e, _, _, ok = elements.Find(body, field); !ok || e.Dead(h.Limit) {
+		return elements.Element{}, false
+	}
+	return e, true
+}
+
+// Len returns the number of elements. Not of a snapshot.
+func (h *Elements) Len() int {
+	if h.Collection == nil {
+		return elements.SumOf(h.Body).Count
+	}
+	return h.Collection.Count - h.Collections.Dead(h.Collection, h.Limit)
+}
+
+// Size estimates the bytes of the elements. Not of a snapshot.
+func (h *Elements) Size() int64 {
+	if h.Collection == nil {
+		return int64(len(h.Body))
+	}
+	return h.Collection.Size()
+}
+
+// snapshot is all pages of a collection, by bucket or in the order of a list.
+type snapshot struct {
+	head  elements.Head
+	pages []string
+}
+
+// Snapshot returns the same elements for use without locks. It takes time by the number of pages.
+func (h *Elements) Snapshot() Elements {
+	if h.Collection == nil {
+		return *h
+	}
+	if h.Collection.List.Len() > 0 {
+		return Elements{Limit: h.Limit, still: &snapshot{pages: h.pagesFrom(0, math.MaxInt)}}
+	}
+	s := &snapshot{h.Collection.Head, make([]string, h.Collection.Buckets)}
+	for b := range s.pages {
+		s.pages[b] = h.Collections.Body(h.Collection, uint64(b))
+	}
+	return Elements{Limit: h.Limit, still: s}
+}
+
+// Bodies returns the elements as they are stored, in pieces, which need no locks and stay as they are; see
+// [elements.Each]. ok is false if some are dead.
+func (h *Elements) Bodies() (bodies []string, ok bool) {
+	if h.Collection != nil && h.Collections.Dead(h.Collection, h.Limit) > 0 {
+		return nil, false
+	}
+	if s := h.Snapshot(); s.still != nil {
+		return s.still.pages, true
+	}
+	return []string{h.Body}, true
+}
+
+// All yields the elements.
+func (h *Elements) All() func(yield func(elements.Element) bool) {
+	pages := []string{h.Body}
+	if s := h.Snapshot(); s.still != nil {
+		pages = s.still.pages
+	}
+	return func(yield func(elements.Element) bool) {
+		for _, page := range pages {
+			for e := range elements.Each(page) {
+				if !e.Dead(h.Limit) && !yield(e) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Scan visits about count elements from a cursor on, and returns the next; 0: there are no more. One that is
+// there throughout is visited once. All elements of one item are visited at once.
+func (h *Elements) Scan(cursor uint64, count int, visit func(elements.Element)) (next uint64) {
+	if h.Collection == nil {
+		for e := range h.All() {
+			visit(e)
+		}
+		return 0
+	}
+	const mostBuckets = 10 // for each element that is asked for
+	for buckets := 0; count > 0 && buckets < mostBuckets*count+mostBuckets; buckets++ {
+		bucket, to := h.Collection.From(cursor)
+		for e := range elements.Each(h.Collections.Body(h.Collection, uint64(bucket))) {
+			if elements.Place(h.Collection.Hash(e.Field)) >= cursor && !e.Dead(h.Limit) {
+				visit(e)
+				count--
+			}
+		}
+		if cursor = to; cursor == 0 {
+			break
+		}
+	}
+	return cursor
+}
+
+// Paged reports whether the elements lie in pages.
+func (h *Elements) Paged() bool { return h.Collection != nil }
+
+// Random returns a random element, each with the same chance. There must be one.
+//
+// A page is drawn, and taken with a chance by its elements. Pages of the linear hash that were not split have twice
+// as many as the others, and chance adds to that.
+func (h *Elements) Random() (e elements.Element) {
+	if h.Collection != nil {
+		most := 4*h.Collection.Count/int(h.Collection.Buckets) + 8 // in a page, but for one in many millions
+		for range 256 {
+			living := 0
+			var one elements.Element
+			for e := range elements.Each(h.Collections.Body(h.Collection, uint64(rand.Uint32N(h.Collection.Buckets)))) {
+				if !e.Dead(h.Limit) {
+					living++
+					if rand.IntN(living) == 0 {
+						one = e
+					}
+				}
+			}
+			if living > most {
+				most = living // what was refused before had too small a chance
+			}
+			if rand.IntN(most) < living {
+				return one
+			}
+		}
+	}
+	seen := 0
+	for one := range h.All() {
+		seen++
+		if rand.IntN(seen) == 0 {
+			e = one
+		}
+	}
+	return e
+}
+
+// pagesFrom returns the bodies of a list's pages from that with a number on, until they have so many entries.
+func (h *Elements) pagesFrom(number uint64, entries int) (pages []string) {
+	for page := range h.Collection.List.Ascend(number) {
+		pages = append(pages, h.Collections.Body(h.Collection, page.Number))
+		if entries -= page.Count; entries <= 0 {
+			break
+		}
+	}
+	return pages
+}
+
+// Entries yields the entries of a list with the indexes from one up to below another, or the same backwards. What it
+// yields needs no locks, and stays as it is.
+func (h *Elements) Entries(from, to int, backwards bool) func(yield func(string) bool) {
+	pages, first := []string{h.Body}, 0
+	if h.Collection != nil && from < to {
+		page, at := h.Collection.List.At(from)
+		pages, first = h.pagesFrom(page.Number, to-at), at
+	}
+	return elements.Entries(pages, from-first, to-first, backwards)
+}
+
+// EntryBodies returns the entries of a list with the indexes from one up to below another as they are stored, in pieces:
+// see [Elements.Bodies].
+func (h *Elements) EntryBodies(from, to int) (bodies []string) {
+	left := to - from
+	if h.Collection == nil || left == 0 {
+		body := elements.Skip(h.Body, from)
+		return []string{body[:len(body)-len(elements.Skip(body, left))]}
+	}
+	first, before := h.Collection.List.At(from)
+	skip := from - before
+	for page := range h.Collection.List.Ascend(first.Number) {
+		body, n := elements.Skip(h.Collections.Body(h.Collection, page.Number), skip), page.Count-skip
+		if n > left {
+			body, n = body[:len(body)-len(elements.Skip(body, left))], left
+		}
+		if bodies, left, skip = append(bodies, body), left-n, 0; left == 0 {
+			break
+		}
+	}
+	return bodies
+}
+
+// Sorted returns the elements of a sorted set in their order. They are those of now: a change of the set may or may
+// not show.
+func (h *Elements) Sorted() elements.Living {
+	if h.Collection == nil {
+		return elements.LivingOf(elements.OrderOf(h.Body), func(func(elements.Element)) {})
+	}
+	return elements.LivingOf(h.Collection.Order, func(visit func(elements.Element)) { h.Collections.EachDead(h.Collection, h.Limit, visit) })
+}
