@@ -41,6 +41,9 @@ func AppendElement(body []byte, e Element) []byte { return elements.Append(body,
 // EachElement yields the elements of such a body.
 func EachElement(body string) func(yield func(Element) bool) { return elements.Each(body) }
 
+// CutText cuts the next string off such a body, and returns the digits of its length, too.
+func CutText(body string) (digits, text, rest string) { return elements.CutText(body) }
+
 // CheckElements returns why a text is not the elements of a collection of a kind, as an export has them, or nil.
 func CheckElements(text string, kind Kind) error { return elements.CheckAll(text, kind) }
 

@@ -153,6 +153,10 @@ func (r *Reply) Strings(yield func(text string) bool) {
 	}
 }
 
+// CutText cuts the next string off the Str of a [KindElements], a field and its value in turn, and returns the digits of
+// its length, too.
+func CutText(body string) (digits, text, rest string) { return keyspace.CutText(body) }
+
 // Double returns a floating-point number.
 func Double(f float64) Reply { return Reply{Kind: KindDouble, Int: int64(math.Float64bits(f))} }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"strconv"
+	"strings"
 
 	"mayfly/keyspace/record"
 )
@@ -86,6 +87,23 @@ func CutString(s string) (text, rest string, ok bool) {
 	}
 	s = s[n+1:]
 	return s[:length], s[length:], true
+}
+
+// CutText is [CutString] for a body that is known to be sound. It returns the digits of the length, too, and passes over
+// an end before the string. Of a body that is not sound rest is empty.
+func CutText(body string) (digits, text, rest string) {
+	if body != "" && body[0] == '+' {
+		body = body[strings.IndexByte(body, ' ')+1:]
+	}
+	length, n := 0, 0
+	for n < len(body) && body[n] != ':' {
+		length = length*10 + int(body[n]-'0')
+		n++
+	}
+	if digits, body = body[:n], body[min(n+1, len(body)):]; uint(length) > uint(len(body)) {
+		return digits, "", ""
+	}
+	return digits, body[:length], body[length:]
 }
 
 // cutNumber reads decimal digits without leading zeros, and returns how many; 0 if there is no such number.

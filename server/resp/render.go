@@ -44,10 +44,7 @@ func AppendReply(dst []byte, proto int, r *engine.Reply) []byte {
 	case engine.KindText:
 		return redcon.AppendBulkString(dst, r.Text.String())
 	case engine.KindElements:
-		for text := range r.Strings {
-			dst = redcon.AppendBulkString(dst, text)
-		}
-		return dst
+		return appendElements(dst, r.Str, r.Int)
 	case engine.KindBigNumber:
 		if proto < 3 {
 			return redcon.AppendBulkString(dst, r.Str)
@@ -61,6 +58,18 @@ func AppendReply(dst []byte, proto int, r *engine.Reply) []byte {
 	dst = appendAggregate(dst, proto, r)
 	for i := range r.Elems {
 		dst = AppendReply(dst, proto, &r.Elems[i])
+	}
+	return dst
+}
+
+// appendElements renders strings of elements. Their lengths have digits already.
+func appendElements(dst []byte, body string, strings int64) []byte {
+	for which := int64(engine.Fields); body != ""; which ^= engine.Fields | engine.Values {
+		digits, text, rest := engine.CutText(body)
+		if body = rest; strings&which != 0 {
+			dst = append(append(append(dst, '$'), digits...), '\r', '\n')
+			dst = append(append(dst, text...), '\r', '\n')
+		}
 	}
 	return dst
 }

@@ -200,6 +200,48 @@ func TestStream(t *testing.T) {
 	}
 }
 
+// Elements are rendered as the strings that they have.
+func TestElements(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("long", pieceSize)
+	type element struct{ field, end, value string }
+	var bodies []string
+	var elems []element
+	for _, some := range [][]element{{{"a", "", "1"}, {"", "+1767225600000 ", "b:2+3 "}}, nil, {{"+1 ", "", ""}}, {{"x", "", long}, {long, "+1 ", ""}}} {
+		body := ""
+		for _, e := range some {
+			body += fmt.Sprintf("%d:%s%s%d:%s", len(e.field), e.field, e.end, len(e.value), e.value)
+		}
+		bodies, elems = append(bodies, body), append(elems, some...)
+	}
+	for _, which := range []int{engine.Fields, engine.Values, engine.Fields | engine.Values} {
+		var list []engine.Reply
+		for _, e := range elems {
+			if which&engine.Fields != 0 {
+				list = append(list, engine.Bulk(e.field))
+			}
+			if which&engine.Values != 0 {
+				list = append(list, engine.Bulk(e.value))
+			}
+		}
+		reply := engine.Elements(engine.KindMap, len(list), which, bodies)
+		plain := engine.Map(list...)
+		for _, proto := range []int{2, 3} {
+			want, sent := AppendReply(nil, proto, &plain), []byte(nil)
+			if got := AppendReply(nil, proto, &reply); !bytes.Equal(got, want) {
+				t.Errorf("strings %d in RESP%d: %.300q, want %.300q", which, proto, got, want)
+			}
+			err := Stream(nil, proto, &reply, func(piece []byte) error {
+				sent = append(sent, piece...)
+				return nil
+			})
+			if err != nil || !bytes.Equal(sent, want) {
+				t.Errorf("strings %d in RESP%d are sent as %.300q, want %.300q: %v", which, proto, sent, want, err)
+			}
+		}
+	}
+}
+
 // Stream ends with the first error.
 func TestStreamFails(t *testing.T) {
 	t.Parallel()
