@@ -2,6 +2,8 @@ package tables
 
 import (
 	"math"
+	"strconv"
+	"strings"
 
 	"mayfly/expiry"
 	"mayfly/keyspace/elements"
@@ -91,11 +93,7 @@ func (cs *Collections) Of(body string) *Collection {
 	if !elements.IsHead(body) {
 		return nil
 	}
-	h, err := elements.ReadHead(body)
-	if err != nil {
-		return nil
-	}
-	return cs.byNumber[h.Number]
+	return cs.byNumber[numberOf(body)]
 }
 
 // ByNumber returns the collection of a number, nil if there is none.
@@ -157,9 +155,14 @@ func (o *keyObserver) Replaced(h memtable.Handle, was, is record.Item) {
 	}
 }
 
-func numberOf(body string) uint64 {
-	head, _ := elements.ReadHead(body)
-	return head.Number
+// numberOf returns the number in a head, which a start has checked; no collection has 0.
+func numberOf(head string) uint64 {
+	digits, _, _ := strings.Cut(head[1:], " ")
+	number, err := strconv.ParseUint(digits, 16, 64)
+	if err != nil {
+		return 0
+	}
+	return number
 }
 
 func (o *keyObserver) Removed(h memtable.Handle, it record.Item) {

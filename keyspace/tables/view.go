@@ -2,6 +2,7 @@ package tables
 
 import (
 	"math"
+	"math/bits"
 	"math/rand/v2"
 
 	"mayfly/keyspace/elements"
@@ -143,27 +144,23 @@ func (h *Elements) Paged() bool { return h.Collection != nil }
 
 // Random returns a random element, each with the same chance. There must be one.
 //
-// A page is drawn, and taken with a chance by its elements. Pages of the linear hash that were not split have twice
-// as many as the others, and chance adds to that.
+// A page is drawn, and a place in it: where there is no element, others are drawn. There are twice as many places as
+// pages of the linear hash have elements that were not split, and some more, as chance adds to that.
 func (h *Elements) Random() (e elements.Element) {
 	if h.Collection != nil {
-		most := 4*h.Collection.Count/int(h.Collection.Buckets) + 8 // in a page, but for one in many millions
+		unsplit := h.Collection.Count >> (bits.Len32(h.Collection.Buckets) - 1)
+		places := 2*unsplit + 8 // more has one page in a million
 		for range 256 {
+			body := h.Collections.Body(h.Collection, uint64(rand.Uint32N(h.Collection.Buckets)))
 			living := 0
-			var one elements.Element
-			for e := range elements.Each(h.Collections.Body(h.Collection, uint64(rand.Uint32N(h.Collection.Buckets)))) {
+			for e := range elements.Each(body) {
 				if !e.Dead(h.Limit) {
 					living++
-					if rand.IntN(living) == 0 {
-						one = e
-					}
 				}
 			}
-			if living > most {
-				most = living // what was refused before had too small a chance
-			}
-			if rand.IntN(most) < living {
-				return one
+			places = max(places, living) // what was refused before had too small a chance
+			if place := rand.IntN(places); place < living {
+				return h.living(body, place)
 			}
 		}
 	}
@@ -172,6 +169,18 @@ func (h *Elements) Random() (e elements.Element) {
 		seen++
 		if rand.IntN(seen) == 0 {
 			e = one
+		}
+	}
+	return e
+}
+
+// living returns the living element of a body that has n others before it.
+func (h *Elements) living(body string, n int) (e elements.Element) {
+	for e = range elements.Each(body) {
+		if !e.Dead(h.Limit) {
+			if n--; n < 0 {
+				break
+			}
 		}
 	}
 	return e
