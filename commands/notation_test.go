@@ -91,8 +91,8 @@ func flat(r engine.Reply) (list []engine.Reply) {
 	}
 	for _, block := range r.Elems {
 		list = append(list, block.Elems...)
-		for text := range block.Strings {
-			if block.Kind == engine.KindElements {
+		if block.Kind == engine.KindElements {
+			for _, text := range block.Strings {
 				list = append(list, engine.Bulk(text))
 			}
 		}

@@ -48,6 +48,19 @@ func CapAt(at int64) int64 { return -at }
 // Cap returns the moment (ms) of a cap. ok is false if the expireAt is none.
 func Cap(expireAt int64) (at int64, ok bool) { return -expireAt, expireAt < Never }
 
+// AtLatest returns the expireAt of an item that dies at a moment (ms), at least 2, at the latest.
+func AtLatest(expireAt, at int64) int64 {
+	switch limit, capped := Cap(expireAt); {
+	case capped:
+		return CapAt(min(limit, at))
+	case expireAt == Inherit:
+		return CapAt(at)
+	case expireAt == Never:
+		return at
+	}
+	return min(expireAt, at)
+}
+
 // ExpireAt returns the expireAt of a document with a ttl: ts is the time of its last write in ms. A moment
 // beyond the range of the type is moved to its limit.
 func ExpireAt(ts int64, ttl TTL) int64 {

@@ -535,3 +535,21 @@ func BenchmarkParseMember(b *testing.B) {
 		})
 	}
 }
+
+// TestAtLatest: an item dies as before or at the moment, whichever is first, under every default.
+func TestAtLatest(t *testing.T) {
+	t.Parallel()
+	const ts, at = 1000, 5000
+	for _, expireAt := range []int64{Inherit, Never, 4000, 6000, CapAt(4000), CapAt(6000)} {
+		for _, def := range []TTL{Off, Forever, 3, 4, 60} {
+			p := Policy{Default: def}
+			want, dies := p.End(ts, expireAt)
+			if def != Off && (!dies || want > at) {
+				want, dies = at, true
+			}
+			if got, ok := p.End(ts, AtLatest(expireAt, at)); got != want || ok != dies {
+				t.Errorf("%d under %d: %d, %t, want %d, %t", expireAt, def, got, ok, want, dies)
+			}
+		}
+	}
+}

@@ -85,12 +85,7 @@ func (tx *Tx) logDead(t *table, key *memtable.Entry, pages []*memtable.Entry, li
 // shedPage takes the elements that are dead by a limit out of a page. They are in the log.
 func (tx *Tx) shedPage(t *table, page *memtable.Entry, limit int64, done *shedding) {
 	id, it := t.Pages.IDAndItem(page)
-	rest := make([]byte, 0, len(it.Body))
-	for el := range elements.Each(it.Body) {
-		if !el.Dead(limit) {
-			rest = elements.Append(rest, el)
-		}
-	}
+	rest := elements.Shed(it.Body, limit)
 	if len(rest) == 0 {
 		tx.removeItem(t.Pages, page)
 		done.pagesGone = true

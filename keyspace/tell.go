@@ -127,19 +127,10 @@ func (tx *Tx) firstDeath(p *partition, c *Container, e *memtable.Entry, expireAt
 	if h.Collection == nil || h.Collection.Ending == 0 {
 		return expireAt
 	}
-	first := h.Collections.FirstEnd(h.Collection, h.Limit)
-	own, capped := expiry.Cap(expireAt)
-	switch {
-	case first == math.MaxInt64:
-		return expireAt
-	case capped:
-		return expiry.CapAt(min(own, first))
-	case expireAt == expiry.Inherit:
-		return expiry.CapAt(first)
-	case expireAt == expiry.Never:
-		return first
+	if first := h.Collections.FirstEnd(h.Collection, h.Limit); first != math.MaxInt64 {
+		return expiry.AtLatest(expireAt, first)
 	}
-	return min(expireAt, first)
+	return expireAt
 }
 
 // noted is the notes of a container in a partition, as a pool whose deaths are found when they happen.

@@ -339,7 +339,7 @@ func (s *source) keysOf(name string, from *typeSource, ends *elementEnds) error 
 		}
 		if from.kind.IsCollection() && from.kind != keyspace.ListKind {
 			var err error
-			if body, err = ends.add(id, from.kind, body); err != nil {
+			if body, err = ends.add(id, from.kind, body); err != nil || body == "" {
 				return err
 			}
 		}

@@ -325,7 +325,7 @@ func (r *redisReader) values(from *typeSource, keys []string) error {
 			if from.kind == keyspace.HashKind {
 				body, err = r.ends.add(v.key, from.kind, v.body)
 			}
-			if err == nil {
+			if err == nil && (body != "" || from.kind == keyspace.Plain) {
 				err = r.key(v.key, from.kind, body, v.left)
 			}
 			if err := r.check(place{key: v.key}, err); err != nil {
@@ -363,6 +363,9 @@ func (from *typeSource) bodyOf(reply any) (body string, ok bool) {
 	return string(b), len(b) > 0
 }
 
+// goneElement is what servers reply for the end of an element that there is not.
+const goneElement = -2
+
 // elementEnds asks a server for the ends of elements.
 type elementEnds struct {
 	conn *client
@@ -370,7 +373,7 @@ type elementEnds struct {
 }
 
 // add adds the ends of elements to a hash, if the server has them: Redis from 7.4 on, and mayfly, which tells them
-// of sets and sorted sets too.
+// of sets and sorted sets too. It leaves out what has died since: the body may become empty.
 func (r *elementEnds) add(key string, kind keyspace.Kind, body string) (string, error) {
 	var b []byte
 	var some []keyspace.Element
@@ -381,6 +384,9 @@ func (r *elementEnds) add(key string, kind keyspace.Kind, body string) (string, 
 		}
 		for i, e := range some {
 			if i < len(ends) {
+				if ends[i] == goneElement {
+					continue // since it was read
+				}
 				e.End = max(0, ends[i])
 			}
 			b = keyspace.AppendElement(b, e)

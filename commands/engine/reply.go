@@ -144,18 +144,15 @@ func Elements(kind Kind, n, strings int, bodies []string) Reply {
 	return r
 }
 
-// Strings yields the strings of a [KindElements].
-func (r *Reply) Strings(yield func(text string) bool) {
-	for e := range keyspace.EachElement(r.Str) {
-		if r.Int&Fields != 0 && !yield(e.Field) || r.Int&Values != 0 && !yield(e.Value) {
+// Strings yields the strings of a [KindElements], each with the digits of its length.
+func (r *Reply) Strings(yield func(digits, text string) bool) {
+	for which, rest := int64(Fields), r.Str; rest != ""; which ^= Fields | Values {
+		var digits, text string
+		if digits, text, rest = keyspace.CutText(rest); r.Int&which != 0 && !yield(digits, text) {
 			return
 		}
 	}
 }
-
-// CutText cuts the next string off the Str of a [KindElements], a field and its value in turn, and returns the digits of
-// its length, too.
-func CutText(body string) (digits, text, rest string) { return keyspace.CutText(body) }
 
 // Double returns a floating-point number.
 func Double(f float64) Reply { return Reply{Kind: KindDouble, Int: int64(math.Float64bits(f))} }

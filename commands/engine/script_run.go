@@ -635,7 +635,7 @@ func (r *scriptRun) valueOf(reply *Reply) scripts.Value {
 	}
 	for b := range blocks {
 		if blocks[b].Kind == KindElements {
-			for text := range blocks[b].Strings {
+			for _, text := range blocks[b].Strings {
 				v.Elems = append(v.Elems, scripts.Value{Kind: scripts.Bulk, Str: text})
 			}
 		}

@@ -22,10 +22,10 @@ var Commands = []engine.Command{
 	row("hdel", "key field [field ...]", "2.0.0", "Delete one or more hash fields", frees|fast, "RW delete", "", engine.NoParse(runHDel)),
 	row("hexists", "key field", "2.0.0", "Determine if a hash field exists", read|fast, "RO", "", engine.NoParse(onField(func(_ keyspace.Element, ok bool) engine.Reply { return engine.Flag(ok) }))),
 	row("hget", "key field", "2.0.0", "Get the value of a hash field", read|fast, "", "", engine.NoParse(onField(valueOrNull))),
-	walking(row("hgetall", "key", "2.0.0", "Get all the fields and values in a hash", read, "", anyhow, engine.NoParse(listing(true, true)))),
+	walking(row("hgetall", "key", "2.0.0", "Get all the fields and values in a hash", read, "", anyhow, engine.NoParse(listing(engine.Fields|engine.Values)))),
 	row("hincrby", "key field increment", "2.0.0", "Increment the integer value of a hash field by the given number", grow|fast, "", "", parseHIncrBy),
 	row("hincrbyfloat", "key field increment", "2.6.0", "Increment the float value of a hash field by the given amount", grow|fast, "", "", parseHIncrByFloat),
-	walking(row("hkeys", "key", "2.0.0", "Get all the fields in a hash", read, "", anyhow, engine.NoParse(listing(true, false)))),
+	walking(row("hkeys", "key", "2.0.0", "Get all the fields in a hash", read, "", anyhow, engine.NoParse(listing(engine.Fields)))),
 	row("hlen", "key", "2.0.0", "Get the number of fields in a hash", read|fast, "RO", "", engine.NoParse(runHLen)),
 	row("hmget", "key field [field ...]", "2.0.0", "Get the values of all the given hash fields", read|fast, "", "", engine.NoParse(runHMGet)),
 	row("hmset", "key field value [field value ...]", "2.0.0", "Set multiple hash fields to multiple values", grow|fast, "RW update", "", parseHSet),
@@ -34,7 +34,7 @@ var Commands = []engine.Command{
 	row("hset", "key field value [field value ...]", "2.0.0", "Set the string value of a hash field", grow|fast, "RW update", "", parseHSet),
 	row("hsetnx", "key field value", "2.0.0", "Set the value of a hash field, only if the field does not exist", grow|fast, "RW insert", "", engine.NoParse(runHSetNX)),
 	row("hstrlen", "key field", "3.2.0", "Get the length of the value of a hash field", read|fast, "RO", "", engine.NoParse(onField(func(e keyspace.Element, _ bool) engine.Reply { return engine.Count(len(e.Value)) }))),
-	walking(row("hvals", "key", "2.0.0", "Get all the values in a hash", read, "", anyhow, engine.NoParse(listing(false, true)))),
+	walking(row("hvals", "key", "2.0.0", "Get all the values in a hash", read, "", anyhow, engine.NoParse(listing(engine.Values)))),
 }
 
 // differs says how commands differ from those of Redis.
@@ -106,45 +106,17 @@ func runHLen(x *engine.Context) engine.Reply {
 	return engine.Count(h.Len())
 }
 
-// listing returns the Run of a command that returns all fields, values or both. Those of a long hash are
-// listed without locks.
-func listing(fields, values bool) engine.Run {
-	parts := 0
-	if fields {
-		parts |= engine.Fields
-	}
-	if values {
-		parts |= engine.Values
-	}
+// listing returns the Run of a command that returns all fields, values or both.
+func listing(strings int) engine.Run {
 	return func(x *engine.Context) engine.Reply {
 		_, h, _, err := get(x, x.Input.Args[1])
-		if err != nil {
+		switch {
+		case err != nil:
 			return engine.Fail(err)
+		case strings == engine.Fields|engine.Values:
+			return engine.Elements(engine.KindMap, 2*h.Len(), strings, h.Bodies())
 		}
-		size, n, kind := int(h.Size()), h.Len(), engine.KindArray
-		if fields && values {
-			n, kind = 2*n, engine.KindMap
-		}
-		if bodies, ok := h.Bodies(); ok {
-			return engine.Elements(kind, n, parts, bodies)
-		}
-		all := h.All()
-		return x.Compute(size, func() engine.Reply {
-			list := engine.List{Memory: x.Session.Memory}
-			list.Expect(n)
-			for e := range all {
-				if fields {
-					list.Add(engine.Bulk(e.Field))
-				}
-				if values {
-					list.Add(engine.Bulk(e.Value))
-				}
-			}
-			if fields && values {
-				return list.Map()
-			}
-			return list.Array()
-		})
+		return engine.Elements(engine.KindArray, h.Len(), strings, h.Bodies())
 	}
 }
 

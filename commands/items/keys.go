@@ -36,22 +36,6 @@ func TTLReply(p *expiry.Policy, it keyspace.Item, now int64, b TimeBase, u TimeU
 	if !ok {
 		return engine.Integer(-1)
 	}
-	return endReply(end, now, b, u)
-}
-
-// ElementTTLReply is the time of death of an element of a collection, likewise: -2 if there is none.
-func ElementTTLReply(p *expiry.Policy, h *keyspace.Elements, element string, now int64, b TimeBase, u TimeUnit) engine.Reply {
-	e, found := h.Get(element)
-	switch {
-	case !found:
-		return engine.Integer(-2)
-	case e.End == 0 || p.Default == expiry.Off || p.Hold != "": // it sleeps
-		return engine.Integer(-1)
-	}
-	return endReply(e.End, now, b, u)
-}
-
-func endReply(end, now int64, b TimeBase, u TimeUnit) engine.Reply {
 	if b == FromNow {
 		end -= now
 	}

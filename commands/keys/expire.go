@@ -1,6 +1,8 @@
 package keys
 
 import (
+	"cmp"
+
 	"mayfly/commands/engine"
 	"mayfly/commands/events"
 	"mayfly/commands/items"
@@ -143,6 +145,7 @@ func canExpire(p *expiry.Policy, it keyspace.Item) bool {
 	return ends || it.ExpireAt != expiry.Inherit && it.ExpireAt != expiry.Never
 }
 
+// parseTTL bounds the number of arguments, which the syntax does not.
 func parseTTL(name string, run engine.Run) func(in *engine.Input) (engine.Run, error) {
 	return func(in *engine.Input) (engine.Run, error) {
 		if len(in.Args) > 3 {
@@ -176,5 +179,9 @@ func elementTTL(x *engine.Context, c *keyspace.Container, b items.TimeBase, u it
 	case !kind.IsCollection() || kind == keyspace.ListKind:
 		return engine.Fail(engine.ErrWrongType)
 	}
-	return items.ElementTTLReply(c.Policy(), &h, x.Input.Args[2], x.Now(), b, u)
+	e, found := h.Get(x.Input.Args[2])
+	if !found {
+		return engine.Integer(-2)
+	}
+	return items.TTLReply(c.Policy(), keyspace.Item{ExpireAt: cmp.Or(e.End, expiry.Never)}, x.Now(), b, u)
 }

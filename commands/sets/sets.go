@@ -114,17 +114,7 @@ func runSMembers(x *engine.Context) engine.Reply {
 	if err != nil {
 		return engine.Fail(err)
 	}
-	if bodies, ok := h.Bodies(); ok {
-		return engine.Elements(engine.KindSet, h.Len(), engine.Fields, bodies)
-	}
-	members := h.All()
-	return x.Compute(int(h.Size()), func() engine.Reply {
-		list := engine.List{Memory: x.Session.Memory}
-		for e := range members {
-			list.Add(engine.Bulk(e.Field))
-		}
-		return list.Set()
-	})
+	return engine.Elements(engine.KindSet, h.Len(), engine.Fields, h.Bodies())
 }
 
 func runSIsMember(x *engine.Context) engine.Reply {

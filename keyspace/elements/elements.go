@@ -181,6 +181,17 @@ func SumOf(body string) (s Sum) {
 	return s
 }
 
+// Shed returns a body without the elements that are dead by a limit.
+func Shed(body string, limit int64) []byte {
+	rest := make([]byte, 0, len(body))
+	for e := range Each(body) {
+		if !e.Dead(limit) {
+			rest = Append(rest, e)
+		}
+	}
+	return rest
+}
+
 // EndOf returns the first end in the page with a number, in ms; -1, which is never: there is none, as in lists.
 func EndOf(body string, number uint64) int64 {
 	if !IsOfList(number) {

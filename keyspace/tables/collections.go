@@ -39,9 +39,7 @@ type Collection struct {
 	Order *elements.Order    // of a sorted set, once its key is known
 	List  elements.Directory // of the pages of a list
 
-	first  int64 // the first end of an element in ms, math.MaxInt64: there is none; too early if it is unsure
-	unsure bool
-
+	first int64  // ms; no element ends before
 	alive uint32 // the bucket in which a living element was found last
 	above uint64 // no bucket has this number or a greater one: the head may not be known
 
@@ -203,7 +201,7 @@ func (o *pageObserver) Removed(h memtable.Handle, it record.Item) {
 
 // follow follows a page whose body was one and is another; "": there is none.
 func (cs *Collections) follow(c *Collection, id, was, is string) {
-	before, after := elements.SumOf(""), elements.SumOf(is)
+	before, after := elements.Sum{}, elements.SumOf(is)
 	if _, page, _ := record.SplitPageID(id); elements.IsOfList(page) {
 		before.Count, after.Weight = c.List.Set(page, after.Count), 0
 	} else {
@@ -212,12 +210,7 @@ func (cs *Collections) follow(c *Collection, id, was, is string) {
 	}
 	cs.add(c, before, len(was), -1)
 	cs.add(c, after, len(is), 1)
-	switch {
-	case after.Earliest <= c.first:
-		c.first, c.unsure = after.Earliest, c.unsure && after.Earliest == math.MaxInt64
-	case before.Earliest == c.first:
-		c.unsure = true
-	}
+	c.first = min(c.first, after.Earliest)
 	if c.Order != nil {
 		size := c.Order.Bytes()
 		c.Order.Replace(was, is)
@@ -357,27 +350,25 @@ func (cs *Collections) EachDead(c *Collection, limit int64, visit func(elements.
 	}
 }
 
-// FirstEnd returns the first end of an element of a collection after a moment, in ms; math.MaxInt64: there is none. It
-// looks at all pages if the one with the first end has changed since, or at all elements if there are dead ones.
+// FirstEnd returns a lower bound of the ends of elements after a moment, later than that, in ms; math.MaxInt64: there are
+// none. It looks at all elements when the bound that is known has passed.
 func (cs *Collections) FirstEnd(c *Collection, after int64) int64 {
-	if c.unsure {
-		c.first, c.unsure = math.MaxInt64, false
-		for e := range cs.Pages(c) {
-			if end := e.ExpireAt(); end > 0 {
-				c.first = min(c.first, end)
-			}
-		}
-	}
 	if c.first > after {
 		return c.first
 	}
-	first := int64(math.MaxInt64)
+	first, dead := int64(math.MaxInt64), false
 	for page := range cs.Pages(c) {
 		for e := range elements.Each(cs.pages.Item(page).Body) {
-			if e.End > after {
+			switch {
+			case e.End > after:
 				first = min(first, e.End)
+			case e.End != 0:
+				dead = true // an undo may bring it back
 			}
 		}
+	}
+	if !dead {
+		c.first = first
 	}
 	return first
 }

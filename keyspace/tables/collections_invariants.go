@@ -60,7 +60,7 @@ func (t *Table[C]) checkPages() (err error) {
 	})
 	for number, is := range found {
 		if c := cs.byNumber[number]; err == nil && (c.Count != is.Count || c.Ending != is.Ending || c.Weight != is.Weight || c.Memory != is.Memory || c.Count == 0 ||
-			c.first > is.first || !c.unsure && c.first != is.first) {
+			c.first > is.first) {
 			err = fmt.Errorf("collection %x has %+v, known is %+v", number, is, c)
 		} else if err == nil {
 			err = c.checkOrder(is)

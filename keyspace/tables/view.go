@@ -86,15 +86,21 @@ func (h *Elements) Snapshot() Elements {
 }
 
 // Bodies returns the elements as they are stored, in pieces, which need no locks and stay as they are; see
-// [elements.Each]. ok is false if some are dead.
-func (h *Elements) Bodies() (bodies []string, ok bool) {
-	if h.Collection != nil && h.Collections.Dead(h.Collection, h.Limit) > 0 {
-		return nil, false
+// [elements.Each]. Those of pages with dead ones are copies.
+func (h *Elements) Bodies() []string {
+	s := h.Snapshot()
+	if s.still == nil {
+		return []string{h.Body}
 	}
-	if s := h.Snapshot(); s.still != nil {
-		return s.still.pages, true
+	if h.Collections.Dead(h.Collection, h.Limit) == 0 {
+		return s.still.pages
 	}
-	return []string{h.Body}, true
+	for i, page := range s.still.pages {
+		if elements.SumOf(page).Earliest <= h.Limit {
+			s.still.pages[i] = string(elements.Shed(page, h.Limit))
+		}
+	}
+	return s.still.pages
 }
 
 // All yields the elements.

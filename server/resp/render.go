@@ -44,7 +44,11 @@ func AppendReply(dst []byte, proto int, r *engine.Reply) []byte {
 	case engine.KindText:
 		return redcon.AppendBulkString(dst, r.Text.String())
 	case engine.KindElements:
-		return appendElements(dst, r.Str, r.Int)
+		for digits, text := range r.Strings {
+			dst = append(append(append(dst, '$'), digits...), '\r', '\n')
+			dst = append(append(dst, text...), '\r', '\n')
+		}
+		return dst
 	case engine.KindBigNumber:
 		if proto < 3 {
 			return redcon.AppendBulkString(dst, r.Str)
@@ -58,18 +62,6 @@ func AppendReply(dst []byte, proto int, r *engine.Reply) []byte {
 	dst = appendAggregate(dst, proto, r)
 	for i := range r.Elems {
 		dst = AppendReply(dst, proto, &r.Elems[i])
-	}
-	return dst
-}
-
-// appendElements renders strings of elements. Their lengths have digits already.
-func appendElements(dst []byte, body string, strings int64) []byte {
-	for which := int64(engine.Fields); body != ""; which ^= engine.Fields | engine.Values {
-		digits, text, rest := engine.CutText(body)
-		if body = rest; strings&which != 0 {
-			dst = append(append(append(dst, '$'), digits...), '\r', '\n')
-			dst = append(append(dst, text...), '\r', '\n')
-		}
 	}
 	return dst
 }
@@ -239,7 +231,7 @@ func (s *stream) reply(r *engine.Reply) error {
 			}
 		}
 	case r.Kind == engine.KindElements:
-		for text := range r.Strings {
+		for _, text := range r.Strings {
 			if err := s.reply(&engine.Reply{Kind: engine.KindBulk, Str: text}); err != nil {
 				return err
 			}
