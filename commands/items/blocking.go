@@ -81,13 +81,14 @@ func ParseTaking(args []string, first, second string) (keys []string, isSecond b
 		return nil, false, 0, engine.ErrSyntax
 	}
 	count = 1
-	if len(rest) > 1 {
-		if len(rest) != 3 || !redisfmt.EqualFold(rest[1], "COUNT") {
-			return nil, false, 0, engine.ErrSyntax
-		}
+	if len(rest) > 2 && redisfmt.EqualFold(rest[1], "COUNT") {
 		if count, ok = redisfmt.ParseInt(rest[2]); !ok || count < 1 {
 			return nil, false, 0, errCount
 		}
+		rest = rest[2:]
+	}
+	if len(rest) > 1 {
+		return nil, false, 0, engine.ErrSyntax
 	}
 	return keys, isSecond, count, nil
 }
