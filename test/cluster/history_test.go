@@ -26,15 +26,21 @@ import (
 // Clients of a cluster record what they ask any of its nodes and what they are told. The checker porcupine
 // looks for a sequential order of the commands that agrees with the replies and their times.
 
-// historyOp is one command of a history. Each group of items has a key, a document and a counter.
+// historyOp is one command of a history. Each group of items has a key, a document, a counter and a queue.
 type historyOp struct {
 	group string
-	verb  string // setkey, getkey, setdoc, getdoc, setboth, getboth, incr
+	verb  string // setkey, getkey, setdoc, getdoc, setboth, getboth, incr, push, pop
 	value int64  // of the writes; never written twice
 }
 
 // historyState is what a group holds; 0: nothing.
-type historyState struct{ key, doc, counter int64 }
+type historyState struct {
+	key, doc, counter int64
+	queue             string // the values in it, each with a comma
+}
+
+// queueElement is the width of an element of a queue: three fill its item, so that more are in pages.
+const queueElement = 400
 
 // unknown is the output of a write whose reply did not come: it may take effect at any time after its call,
 // or never.
@@ -67,6 +73,13 @@ var clusterHistory = porcupine.Model{
 		case "incr":
 			s.counter++
 			want = strconv.FormatInt(s.counter, 10)
+		case "push":
+			s.queue += fmt.Sprint(op.value, ",")
+			want = strconv.Itoa(strings.Count(s.queue, ","))
+		case "pop":
+			if want, s.queue, _ = strings.Cut(s.queue, ","); want == "" {
+				want = "0"
+			}
 		case "getkey":
 			want = strconv.FormatInt(s.key, 10)
 		case "getdoc":
@@ -184,7 +197,7 @@ func (h *history) work(client int) {
 	defer pace.Stop()
 	for !h.stopped.Load() && !h.T.Failed() {
 		op := historyOp{group: h.group(r)}
-		switch n := r.IntN(20); {
+		switch n := r.IntN(24); {
 		case n < 3:
 			op.verb = "setkey"
 		case n < 6:
@@ -197,10 +210,14 @@ func (h *history) work(client int) {
 			op.verb = "getkey"
 		case n < 17:
 			op.verb = "getdoc"
-		default:
+		case n < 20:
 			op.verb = "getboth"
+		case n < 22:
+			op.verb = "push"
+		default:
+			op.verb = "pop"
 		}
-		if strings.HasPrefix(op.verb, "set") {
+		if strings.HasPrefix(op.verb, "set") || op.verb == "push" {
 			op.value = h.value.Add(1)
 		}
 		if r.IntN(4) == 0 {
@@ -271,7 +288,7 @@ func (op historyOp) perform(ctx context.Context, c redis.Cmdable) (string, error
 	number := func(text string, err error) (string, error) {
 		text, err = ledger.NilIsEmpty(text, err)
 		text = strings.TrimSuffix(strings.TrimPrefix(text, `{"v":`), "}") // of a document
-		if text == "" {
+		if text = strings.TrimLeft(text, "0"); text == "" {
 			text = "0"
 		}
 		return text, err
@@ -292,6 +309,11 @@ func (op historyOp) perform(ctx context.Context, c redis.Cmdable) (string, error
 	case "incr":
 		n, err := c.Incr(ctx, "counter-"+op.group).Result()
 		return strconv.FormatInt(n, 10), err
+	case "push":
+		n, err := c.RPush(ctx, "queue-"+op.group, fmt.Sprintf("%0*d", queueElement, op.value)).Result()
+		return strconv.FormatInt(n, 10), err
+	case "pop":
+		return number(c.LPop(ctx, "queue-"+op.group).Result())
 	case "getkey":
 		return number(c.Get(ctx, key).Result())
 	case "getdoc":

@@ -260,6 +260,13 @@ func spoiledTooFar(args []string) bool {
 		return len(args) == 2 && noNumber != nil
 	case "TTL", "PTTL", "EXPIRETIME", "PEXPIRETIME": // ours take an element
 		return len(args) > 2
+	case "BLPOP", "BRPOP", "BZPOPMIN", "BZPOPMAX", "BLMOVE", "BRPOPLPUSH", "BLMPOP", "BZMPOP":
+		timeout := args[len(args)-1]
+		if strings.HasSuffix(arg(0), "MPOP") {
+			timeout = arg(1)
+		}
+		seconds, err := strconv.ParseFloat(timeout, 64)
+		return err == nil && (seconds == 0 || seconds > 0.01) // would hold the test up
 	case "ACL": // Redis has users without a name
 		return slices.Contains(args, "")
 	case "MEMORY":

@@ -238,6 +238,9 @@ func (servers *both) play(t *testing.T, d talk, patience time.Duration) (same bo
 	for _, table := range []*roundTable{here, there} {
 		table.ask([]string{"CLIENT", "UNPAUSE"})
 	}
+	harness.WaitFor(t, "Redis' clients to wait for no element", func() bool {
+		return strings.Contains(there.ask([]string{"INFO", "clients"}), "\r\nblocked_clients:0\r\n")
+	})
 	there.settle()
 	same = here.await(there, patience)
 	for side, pipeline := range d.sides {
