@@ -211,4 +211,5 @@ var comparedWorkloads = []workload{
 		{name: "start with all on disk", unit: seconds, better: less, target: 1.0},
 		{name: "memory a document, after the start", unit: bytesEach, better: less, target: 1.3},
 	}},
+	{"collections: load, settle, start", ownServers, collectionsJob(mayflyKind), collectionsJob(redisKind), collectionMetrics()},
 }

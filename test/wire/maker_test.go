@@ -260,13 +260,18 @@ func spoiledTooFar(args []string) bool {
 		return len(args) == 2 && noNumber != nil
 	case "TTL", "PTTL", "EXPIRETIME", "PEXPIRETIME": // ours take an element
 		return len(args) > 2
-	case "BLPOP", "BRPOP", "BZPOPMIN", "BZPOPMAX", "BLMOVE", "BRPOPLPUSH", "BLMPOP", "BZMPOP":
-		timeout := args[len(args)-1]
-		if strings.HasSuffix(arg(0), "MPOP") {
-			timeout = arg(1)
+	case "BLPOP", "BRPOP", "BZPOPMIN", "BZPOPMAX", "BLMOVE", "BRPOPLPUSH":
+		return waitsLong(args[len(args)-1], 0.01)
+	case "BLMPOP", "BZMPOP":
+		return waitsLong(arg(1), 0.01)
+	case "WAIT":
+		return waitsLong(arg(2), 10)
+	case "XREAD", "XREADGROUP":
+		for i := range args {
+			if arg(i) == "BLOCK" && waitsLong(arg(i+1), 10) {
+				return true
+			}
 		}
-		seconds, err := strconv.ParseFloat(timeout, 64)
-		return err == nil && (seconds == 0 || seconds > 0.01) // would hold the test up
 	case "ACL": // Redis has users without a name
 		return slices.Contains(args, "")
 	case "MEMORY":
@@ -294,6 +299,12 @@ func spoiledTooFar(args []string) bool {
 			arg(0) == "COMMAND" && len(args) < 3
 	}
 	return false
+}
+
+// waitsLong reports whether a timeout of a command holds the test up: it is more than most, or 0, which is none.
+func waitsLong(timeout string, most float64) bool {
+	n, err := strconv.ParseFloat(timeout, 64)
+	return err == nil && (n == 0 || n > most)
 }
 
 func (m *talkMaker) one(words ...string) string { return words[m.IntN(len(words))] }
