@@ -93,6 +93,10 @@ type ttlEdit struct {
 	Edit
 	ttl     expiry.TTL // of the last computation
 	maxSize int        // of a document, bytes
+
+	// Until is the end in ms that the document keeps, 0 for none. The member is in whole seconds: if its end
+	// were kept instead, each of many writes would put it off.
+	Until int64
 }
 
 func EditTTL(maxSize int) *ttlEdit {
@@ -116,6 +120,10 @@ func (e *ttlEdit) Set(x *engine.Context, d DocTarget, ttl expiry.TTL, kind event
 	if e.Err != nil {
 		return engine.Fail(e.Err)
 	}
-	PutDocument(x, d.Container, d.ID, &e.Doc, kind)
+	if e.Until > 0 && !e.Doc.Passed(d.Container.Policy(), x.Now()) {
+		storeDocument(x, d.Container, d.ID, &e.Doc, min(e.Until, e.Doc.ExpireAt(x.Now())), kind)
+	} else {
+		PutDocument(x, d.Container, d.ID, &e.Doc, kind)
+	}
 	return engine.Flag(true)
 }

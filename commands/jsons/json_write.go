@@ -122,6 +122,9 @@ func jsonSetExpiring(in *engine.Input, expire *items.ExpireOption) (engine.Run, 
 				return engine.Fail(err)
 			}
 			d.Item = keyspace.Item{Body: put.Doc.JSON}
+			if keeps {
+				e.Until = max(end, 0)
+			}
 			if reply := e.Set(x, d, ttl, eventJSONSet); x.Outside != nil || reply.Kind == engine.KindError {
 				return reply
 			}
