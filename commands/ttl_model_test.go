@@ -23,6 +23,7 @@ type modelDoc struct {
 	ts, ttl int64 // ms; s, 0 without
 	value   bool  // no object
 	moment  int64 // ms, of a value; 0 without, -1 for never
+	kept    int64 // ms, of an object with a ttl: the end that it keeps instead; 0 without
 }
 
 // end returns the time of death of a document under the current default, in ms; -1 for never.
@@ -36,6 +37,9 @@ func (m *model) end(d modelDoc) int64 {
 	}
 	if m.def == 0 || ttl == -1 {
 		return -1
+	}
+	if d.kept != 0 {
+		return d.kept
 	}
 	return d.ts + ttl*1000
 }
@@ -94,7 +98,7 @@ func playModel(t *testing.T, rnd *rand.Rand) {
 		case 4:
 			event = "touch " + id
 			if alive {
-				d.ts = now
+				d.ts, d.kept = now, 0
 				m.docs[id] = d
 			}
 			if rnd.IntN(2) == 0 {
@@ -180,7 +184,9 @@ func playModel(t *testing.T, rnd *rand.Rand) {
 			next := modelDoc{ts: now, value: value}
 			switch option {
 			case "KEEPTTL": // the end of its own
-				if moment = d.moment; d.ttl > 0 {
+				if moment = d.moment; d.kept != 0 {
+					moment = d.kept
+				} else if d.ttl > 0 {
 					moment = d.ts + d.ttl*1000
 				} else if d.ttl == -1 {
 					moment = -1
@@ -202,7 +208,9 @@ func playModel(t *testing.T, rnd *rand.Rand) {
 			case moment == -1:
 				next.ttl = -1
 			default:
-				next.ttl = max((moment-now+999)/1000, 1)
+				if next.ttl = max((moment-now+999)/1000, 1); option == "KEEPTTL" {
+					next.kept = moment
+				}
 			}
 			w.expect("OK", args...)
 			if m.docs[id] = next; option == "EXAT" && moment <= now {
@@ -218,7 +226,7 @@ func playModel(t *testing.T, rnd *rand.Rand) {
 		case 16:
 			event = "change the value or object " + id
 			if alive {
-				d.ts = now
+				d.ts, d.kept = now, 0
 				m.docs[id] = d
 				w.expect("OK", "JSON.MERGE", id, "$", map[bool]string{true: "7", false: `{"a":1}`}[d.value])
 			}
