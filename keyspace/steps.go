@@ -60,7 +60,13 @@ func (ks *Keyspace) PurgeAll() {
 type corpse struct {
 	table *table
 	id    string
+	what  int // theItem or itsElements
 }
+
+const (
+	theItem = iota
+	itsElements
+)
 
 // buryPiece is the number of items that buryInOrder buries at a time.
 const buryPiece = 256
@@ -73,12 +79,12 @@ func (ks *Keyspace) buryInOrder(pools []expiry.Pool, pause func()) {
 		dead = ks.appendDead(dead, pool.(*table))
 	}
 	slices.SortFunc(dead, func(a, b corpse) int {
-		return cmp.Or(strings.Compare(a.table.C.name, b.table.C.name), strings.Compare(a.id, b.id))
+		return cmp.Or(strings.Compare(a.table.C.name, b.table.C.name), strings.Compare(a.id, b.id), cmp.Compare(a.what, b.what))
 	})
-	dead = slices.Compact(dead)
+	dead = slices.CompactFunc(dead, func(a, b corpse) bool { return a.table == b.table && a.id == b.id })
 	for len(dead) > 0 && ks.Writable() == nil {
-		n := 1
-		for n < min(len(dead), buryPiece) && dead[n].table.C == dead[0].table.C {
+		n := 1 // a group tells of items and of elements apart
+		for n < min(len(dead), buryPiece) && dead[n].table.C == dead[0].table.C && dead[n].what == dead[0].what {
 			n++
 		}
 		ks.buryAll(dead[:n])
@@ -96,13 +102,13 @@ func (ks *Keyspace) appendDead(dead []corpse, t *table) []corpse {
 	}
 	due := ks.due(t.C, ks.Now())
 	if t.Collections == nil {
-		t.EachDead(due, func(e *memtable.Entry) { dead = append(dead, corpse{t, strings.Clone(t.ID(e))}) })
+		t.EachDead(due, func(e *memtable.Entry) { dead = append(dead, corpse{t, strings.Clone(t.ID(e)), theItem}) })
 		return dead
 	}
 	keys := t.C.tables[t.P.Number]
 	t.EachDue(due.ByOwnTTL, math.MaxInt, func(page *memtable.Entry) {
 		if c := t.Collections.OfPage(t.ID(page)); c != nil && c.Key != 0 {
-			dead = append(dead, corpse{keys, strings.Clone(keys.ID(keys.At(c.Key)))})
+			dead = append(dead, corpse{keys, strings.Clone(keys.ID(keys.At(c.Key))), itsElements})
 		}
 	})
 	return dead
