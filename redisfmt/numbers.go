@@ -151,7 +151,7 @@ func ParseDouble(s string) (f float64, ok bool) {
 	if n, ok := ParseInt(s); ok {
 		return float64(n), true
 	}
-	if strings.Trim(s, "0123456789.eE+-") == "" {
+	if strings.Trim(s, decimal) == "" {
 		f, err := strconv.ParseFloat(s, 64)
 		return f, err == nil && (f != 0 || isZero(s))
 	}
@@ -162,6 +162,19 @@ func ParseDouble(s string) (f float64, ok bool) {
 	f, _ = long.Float64()
 	return f, (f != 0) == (long.Sign() != 0) && (!math.IsInf(f, 0) || long.IsInf())
 }
+
+// ParseAnyDouble is ParseDouble for a decimal number of any size: what no double can hold is infinite or 0, as for C's
+// strtod.
+func ParseAnyDouble(s string) (f float64, ok bool) {
+	if f, ok = ParseDouble(s); ok || strings.Trim(s, decimal) != "" {
+		return f, ok
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	return f, err == nil || errors.Is(err, strconv.ErrRange)
+}
+
+// decimal are the characters of a decimal number.
+const decimal = "0123456789.eE+-"
 
 // isZero reports whether all digits of a number's mantissa are 0.
 func isZero(s string) bool {

@@ -137,7 +137,8 @@ func parseCommandGetKeys(in *engine.Input, show func(r *engine.Row, args []strin
 		return nil, errNoKeys
 	case err != nil:
 		return nil, errKeysArity
-	case len(r.KeysOf(args)) == 0 && r.Scope != engine.ScopeScript:
+	case len(r.KeysOf(args)) == 0 && r.Scope != engine.ScopeScript,
+		len(r.KeysOf(args)) == 1 && r.Stores && r.Counted: // a destination only
 		return nil, errKeysInvalid
 	}
 	return func(*engine.Context) engine.Reply { return show(r, args) }, nil

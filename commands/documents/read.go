@@ -23,7 +23,7 @@ func runDocGet(x *engine.Context) engine.Reply {
 	}
 	it, found := x.Tx.Get(c, id)
 	if found && it.Kind != keyspace.Document {
-		return engine.Fail(engine.ErrPlainKey)
+		return engine.Fail(items.NotADocument(it.Kind))
 	}
 	x.CountRead(c, id, found)
 	if !found {

@@ -58,7 +58,7 @@ func row(name, syntax, since, summary string, flags engine.Flags, access, tips s
 // walking says that a command walks all elements, one that may have a count only with it.
 func walking(c engine.Command) engine.Command {
 	if c.Walks = engine.Always; c.Name == "hrandfield" {
-		c.Walks = engine.IfLonger(2)
+		c.Walks, c.Reads = engine.IfLonger(2), items.ChoosesMany
 	}
 	return c
 }
@@ -171,7 +171,7 @@ func parseHRandField(in *engine.Input) (engine.Run, error) {
 	case !ok:
 		return nil, engine.ErrNotInteger
 	case count < -most:
-		return nil, errRange
+		return nil, items.ErrLongRange
 	case len(in.Args) > 4 || len(in.Args) == 4 && !redisfmt.EqualFold(in.Args[3], "WITHVALUES"):
 		return nil, engine.ErrSyntax
 	case len(in.Args) == 4 && (count < -most/2 || count > most/2):
@@ -184,20 +184,20 @@ func parseHRandField(in *engine.Input) (engine.Run, error) {
 			return engine.Fail(err)
 		}
 		list := engine.List{Memory: x.Session.Memory}
-		if found {
-			items.ChooseElements(x, &h, count, func(e keyspace.Element) bool {
-				switch {
-				case values && x.Proto() == 3:
-					list.Add(engine.Array(engine.Bulk(e.Field), engine.Bulk(e.Value)))
-				case values:
-					list.Add(engine.Bulk(e.Field))
-					list.Add(engine.Bulk(e.Value))
-				default:
-					list.Add(engine.Bulk(e.Field))
-				}
-				return !list.Refused()
-			})
+		if !found {
+			return list.Array()
 		}
-		return list.Array()
+		return items.ChooseElements(x, &h, count, func(e keyspace.Element) bool {
+			switch {
+			case values && x.Proto() == 3:
+				list.Add(engine.Array(engine.Bulk(e.Field), engine.Bulk(e.Value)))
+			case values:
+				list.Add(engine.Bulk(e.Field))
+				list.Add(engine.Bulk(e.Value))
+			default:
+				list.Add(engine.Bulk(e.Field))
+			}
+			return !list.Refused()
+		}, list.Array)
 	}, nil
 }

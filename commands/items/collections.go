@@ -1,7 +1,11 @@
 package items
 
 import (
+	"iter"
+	"math/rand/v2"
+	"slices"
 	"strconv"
+	"unsafe"
 
 	"mayfly/commands/engine"
 	"mayfly/commands/events"
@@ -227,40 +231,75 @@ func ScanElements(x *engine.Context, h *keyspace.Elements, cursor uint64, o *Sca
 	return list.After(engine.Bulk(strconv.FormatUint(next, 10)))
 }
 
-// ChooseElements calls add with count random elements: different ones, or -count of which some may be the same. It
-// ends when add returns false.
-func ChooseElements(x *engine.Context, h *keyspace.Elements, count int64, add func(keyspace.Element) (more bool)) {
-	if count < 0 {
-		watch := x.WatchClient()
-		for ; count < 0; count++ {
-			if e := h.Random(); watch.Abandoned(len(e.Field)) || !add(e) {
-				return
-			}
-		}
-		return
+// manyChosen is the number of random elements from which on they are chosen without locks.
+const manyChosen = 1 << 10
+
+// ErrLongRange is the error for a count of random elements that has no opposite, in the words of Redis.
+const ErrLongRange = engine.Error("ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807")
+
+// ChoosesMany is the Reads of a command whose third argument, if it has one, is a count of random elements.
+func ChoosesMany(args []string) bool {
+	if len(args) < 3 {
+		return false
 	}
+	n, ok := redisfmt.ParseInt(args[2])
+	return ok && (n >= manyChosen || n <= -manyChosen)
+}
+
+// ChooseElements is the reply of a command that adds count random elements to it: different ones, or -count of which
+// some may be the same. It ends when add returns false. add and reply must not touch the keyspace.
+func ChooseElements(x *engine.Context, h *keyspace.Elements, count int64, add func(keyspace.Element) (more bool), reply func() engine.Reply) engine.Reply {
 	size := int64(h.Len())
-	if count >= size {
-		for e := range h.All() {
-			if !add(e) {
-				return
-			}
-		}
-		return
+	if count < manyChosen && count > -manyChosen {
+		chooseFew(h, size, count, add)
+		return reply()
 	}
-	if 3*count < size {
-		for seen := map[string]bool{}; int64(len(seen)) < count; {
-			if e := h.Random(); !seen[e.Field] {
-				seen[e.Field] = true
-				if !add(e) {
-					return
+	still := h.Snapshot()
+	return x.Compute(engine.SlowBytes, func() engine.Reply {
+		if watch := x.WatchClient(); count >= 0 {
+			chooseSome(still.All(), size, count, add)
+		} else if room := int(size * int64(unsafe.Sizeof(keyspace.Element{}))); !x.Session.Memory.Reserve(room) {
+			return engine.Fail(engine.ErrClientMemory)
+		} else {
+			defer x.Session.Memory.Release(room)
+			all := slices.Collect(still.All())
+			for ; count < 0; count++ {
+				if e := all[rand.IntN(len(all))]; watch.Abandoned(len(e.Field)) || !add(e) {
+					break
 				}
 			}
 		}
+		return reply()
+	})
+}
+
+// chooseFew is ChooseElements for few of size elements.
+func chooseFew(h *keyspace.Elements, size, count int64, add func(keyspace.Element) (more bool)) {
+	if count >= 0 && 3*count >= size {
+		chooseSome(h.All(), size, count, add)
 		return
 	}
-	for e := range h.All() { // each with the chance that count of those left have
-		if Chance(count, size) {
+	for seen := map[string]bool{}; count != 0; {
+		e := h.Random()
+		switch {
+		case count < 0:
+			count++
+		case seen[e.Field]:
+			continue
+		default:
+			seen[e.Field] = true
+			count--
+		}
+		if !add(e) {
+			return
+		}
+	}
+}
+
+// chooseSome adds count different ones of size elements, each with the chance that count of those left have.
+func chooseSome(all iter.Seq[keyspace.Element], size, count int64, add func(keyspace.Element) (more bool)) {
+	for e := range all {
+		if count >= size || Chance(count, size) {
 			count--
 			if !add(e) {
 				return

@@ -31,10 +31,18 @@ func OnDocument(do func(x *engine.Context, d DocTarget) engine.Reply) engine.Run
 		}
 		it, found := x.Tx.Get(c, id)
 		if found && it.Kind != keyspace.Document {
-			return engine.Fail(engine.ErrPlainKey)
+			return engine.Fail(NotADocument(it.Kind))
 		}
 		return do(x, DocTarget{c, id, it, found})
 	}
+}
+
+// NotADocument is the error for a command on a document whose id is a key of a kind.
+func NotADocument(k keyspace.Kind) error {
+	if k.IsCollection() {
+		return engine.Errorf("%s: it is a %s, no document", engine.ErrWrongType, TypeName(k))
+	}
+	return engine.ErrPlainKey
 }
 
 // PlaceOfDocument returns the container and the id that a command on one document names.

@@ -62,7 +62,7 @@ func row(name, syntax, since, summary string, flags engine.Flags, access, tips s
 // walking says that a command walks all members, one that may have a count only with it.
 func walking(c engine.Command) engine.Command {
 	if c.Walks = engine.Always; c.Syntax == "key [count]" {
-		c.Walks = engine.IfLonger(2)
+		c.Walks, c.Reads = engine.IfLonger(2), items.ChoosesMany
 	}
 	return c
 }
@@ -178,10 +178,7 @@ func failOr(err error, reply engine.Reply) engine.Reply {
 	return reply
 }
 
-const (
-	errPositive = engine.Error("ERR value is out of range, must be positive")
-	errRange    = engine.Error("ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807")
-)
+const errPositive = engine.Error("ERR value is out of range, must be positive")
 
 func parseSPop(in *engine.Input) (engine.Run, error) {
 	switch len(in.Args) {
@@ -259,7 +256,7 @@ func parseSRandMember(in *engine.Input) (engine.Run, error) {
 	case !ok:
 		return nil, engine.ErrNotInteger
 	case count < -math.MaxInt64:
-		return nil, errRange
+		return nil, items.ErrLongRange
 	}
 	return func(x *engine.Context) engine.Reply {
 		h, found, err := get(x, x.Input.Args[1])
@@ -267,11 +264,10 @@ func parseSRandMember(in *engine.Input) (engine.Run, error) {
 			return failOr(err, engine.Array())
 		}
 		list := engine.List{Memory: x.Session.Memory}
-		items.ChooseElements(x, &h, count, func(e keyspace.Element) bool {
+		return items.ChooseElements(x, &h, count, func(e keyspace.Element) bool {
 			list.Add(engine.Bulk(e.Field))
 			return !list.Refused()
-		})
-		return list.Array()
+		}, list.Array)
 	}, nil
 }
 

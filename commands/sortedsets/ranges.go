@@ -188,7 +188,7 @@ func parseScoreBound(text string) (b bound, ok bool) {
 	if text == "" { // C's strtod reads it as 0
 		return b, true
 	}
-	b.score, ok = redisfmt.ParseDouble(strings.TrimLeft(text, " \t\n\v\f\r"))
+	b.score, ok = redisfmt.ParseAnyDouble(strings.TrimLeft(text, " \t\n\v\f\r"))
 	return b, ok
 }
 
@@ -258,7 +258,7 @@ func parseRange(args []string, by order, backwards, stores bool) (r rangeOf, err
 			r.offset, ok = redisfmt.ParseInt(rest[1])
 			r.limit, ok2 = redisfmt.ParseInt(rest[2])
 			ok, used = ok && ok2, 3
-		case free && redisfmt.EqualFold(word, "REV"):
+		case free && !r.backwards && redisfmt.EqualFold(word, "REV"):
 			r.backwards = true
 		case by == auto && redisfmt.EqualFold(word, "BYLEX"):
 			by = byLex

@@ -36,7 +36,7 @@ var Commands = []engine.Command{
 	row("zmscore", "key member [member ...]", "6.2.0", "Get the score associated with the given members in a sorted set", read|fast, "", engine.NoParse(runZMScore)),
 	{
 		Name: "zrandmember", Syntax: "key [count [WITHSCORES]]", Since: "6.2.0", Summary: "Get one or multiple random elements from a sorted set",
-		Flags: read, Keys: engine.OneKey, Tips: "nondeterministic_output", Walks: engine.IfLonger(2), Parse: parseZRandMember,
+		Flags: read, Keys: engine.OneKey, Tips: "nondeterministic_output", Walks: engine.IfLonger(2), Reads: items.ChoosesMany, Parse: parseZRandMember,
 	},
 	row("zrank", "key member", "2.0.0", "Determine the index of a member in a sorted set", read|fast, "", engine.NoParse(runRank(false))),
 	row("zrem", "key member [member ...]", "1.2.0", "Remove one or more members from a sorted set", frees|fast, "RW delete", engine.NoParse(runZRem)),
@@ -60,13 +60,12 @@ func get(x *engine.Context, key string) (h keyspace.Elements, found bool, err er
 }
 
 const (
-	errNotFloat  = engine.Error("ERR value is not a valid float")
-	errNaN       = engine.Error("ERR resulting score is not a number (NaN)")
-	errNXandXX   = engine.Error("ERR XX and NX options at the same time are not compatible")
-	errGTandLT   = engine.Error("ERR GT, LT, and/or NX options at the same time are not compatible")
-	errOneIncr   = engine.Error("ERR INCR option supports a single increment-element pair")
-	errRange     = engine.Error("ERR value is out of range")
-	errLongRange = engine.Error("ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807")
+	errNotFloat = engine.Error("ERR value is not a valid float")
+	errNaN      = engine.Error("ERR resulting score is not a number (NaN)")
+	errNXandXX  = engine.Error("ERR XX and NX options at the same time are not compatible")
+	errGTandLT  = engine.Error("ERR GT, LT, and/or NX options at the same time are not compatible")
+	errOneIncr  = engine.Error("ERR INCR option supports a single increment-element pair")
+	errRange    = engine.Error("ERR value is out of range")
 )
 
 // addition is a parsed ZADD.
@@ -112,7 +111,7 @@ func (a *addition) parseScores(pairs []string) (engine.Run, error) {
 		if !ok {
 			return nil, errNotFloat
 		}
-		a.scores = append(a.scores, score)
+		a.scores = append(a.scores, score+0) // -0 is 0, as in a small sorted set of Redis
 	}
 	return items.OnCreate(kind, a.run), nil
 }
@@ -281,7 +280,7 @@ func parseZRandMember(in *engine.Input) (engine.Run, error) {
 	case !ok:
 		return nil, engine.ErrNotInteger
 	case count < -math.MaxInt64:
-		return nil, errLongRange
+		return nil, items.ErrLongRange
 	case len(in.Args) > 4 || with && !redisfmt.EqualFold(in.Args[3], "WITHSCORES"):
 		return nil, engine.ErrSyntax
 	case with && (count < -math.MaxInt64/2 || count > math.MaxInt64/2):
@@ -296,10 +295,9 @@ func parseZRandMember(in *engine.Input) (engine.Run, error) {
 			return engine.Array()
 		}
 		list := newScored(x, with)
-		items.ChooseElements(x, &h, count, func(e keyspace.Element) bool {
+		return items.ChooseElements(x, &h, count, func(e keyspace.Element) bool {
 			return list.add(elements.ScoredOf(e))
-		})
-		return list.Array()
+		}, list.Array)
 	}, nil
 }
 
