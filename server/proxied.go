@@ -18,7 +18,7 @@ func (c *conn) forward(f *engine.Forward) error {
 	if c.proxy == nil {
 		c.proxy = forward.New(forward.Options{
 			Leaders: c.server.engine.Leaders(c.session), Send: c.send, Gone: c.goneAway,
-			Ended: func(nc net.Conn) bool { return (&socket{Conn: nc}).ended() },
+			Ended: func(nc net.Conn) bool { return (&socket{Conn: nc}).ended() }, Watch: c.watch,
 		})
 	}
 	if len(c.pipe.out) > 0 || !c.proxy.Takes(f) {
@@ -59,6 +59,29 @@ func (c *conn) goneAway() error {
 		return io.EOF
 	}
 	return nil
+}
+
+// watch calls wake once the client has hung up, until stop is called. Nothing may be read meanwhile.
+func (c *conn) watch(wake func()) (stop func()) {
+	raw, err := rawConn(c.socket.Conn)
+	if err != nil {
+		return func() {}
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		left := false
+		_ = raw.Read(func(fd uintptr) bool { left = hungUp(int(fd)); return left }) // an error is that of stop
+		if left {
+			wake()
+		}
+	}()
+	return func() {
+		_ = c.socket.SetReadDeadline(past) // if it fails the connection is gone, like below
+		<-ended
+		_ = c.socket.SetReadDeadline(time.Time{})
+		c.deadline = false
+	}
 }
 
 // ServeClient runs a session for a client of a user that is connected to another node, until the connection to

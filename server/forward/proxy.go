@@ -9,6 +9,7 @@ import (
 	"net"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"mayfly/commands/engine"
@@ -33,6 +34,9 @@ type Options struct {
 	Send    func(p []byte) error     // sends replies to the client; the error ends its connection
 	Gone    func() error             // why the client needs no reply any more; nil: it does
 	Ended   func(conn net.Conn) bool // reports whether the other side has ended a connection
+
+	// Watch calls wake once the client has hung up, until stop is called. Any goroutine may call wake.
+	Watch func(wake func()) (stop func())
 }
 
 // Bounds of what is gathered before it is sent.
@@ -44,6 +48,7 @@ const (
 )
 
 const (
+	firstLook     = 5 * time.Millisecond   // after which a client that waits for a reply is watched
 	pollInterval  = 250 * time.Millisecond // between two looks at the client and the leader
 	lookInterval  = 50 * time.Millisecond  // between two attempts to find a leader that runs commands
 	leastPatience = time.Second            // for a leader that is silent for a moment
@@ -516,21 +521,37 @@ func (s *stream) begin(p *Proxy) { s.proxy, s.healthy = p, clock.Monotonic() }
 var errUnreachable = errors.New("the leader is unreachable")
 
 // Read reads from the leader, as long as the client waits and the leader is reachable. There is no other
-// limit: commands may block, or compute for long.
+// limit: commands may block, or compute for long. A command that blocks must end at once when its client does,
+// or it would take for it what others wait for.
 func (s *stream) Read(b []byte) (int, error) {
-	for {
-		if err := s.conn.SetReadDeadline(clock.Deadline(pollInterval)); err != nil {
+	var left atomic.Bool
+	stop := func() {}
+	defer func() { stop() }()
+	for wait := firstLook; ; wait = pollInterval {
+		if err := s.conn.SetReadDeadline(clock.Deadline(wait)); err != nil {
 			return 0, err
 		}
-		n, err := s.conn.Read(b)
-		if timeout := net.Error(nil); n > 0 || !errors.As(err, &timeout) || !timeout.Timeout() {
-			return n, err
+		if !left.Load() { // else the deadline of wake may be overwritten
+			n, err := s.conn.Read(b)
+			if timeout := net.Error(nil); n > 0 || !errors.As(err, &timeout) || !timeout.Timeout() {
+				return n, err
+			}
 		}
+		left.Store(false)
 		if err := s.look(); err != nil {
 			return 0, err
 		}
+		if wait == firstLook {
+			stop = s.proxy.o.Watch(func() {
+				left.Store(true)
+				_ = s.conn.SetReadDeadline(past) // it is gone, whatever it returns
+			})
+		}
 	}
 }
+
+// past is a deadline that ends a read at once.
+var past = time.Unix(1, 0)
 
 // look returns why a read is to end, or nil.
 func (s *stream) look() error {

@@ -2,8 +2,11 @@ package forward
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net"
 	"testing"
+	"time"
 
 	"mayfly/commands/engine"
 )
@@ -34,7 +37,7 @@ func TestLeaderWithoutUsers(t *testing.T) {
 	var sent string
 	p := New(Options{
 		Leaders: oldLeader{}, Send: func(b []byte) error { sent += string(b); return nil }, Gone: func() error { return nil },
-		Ended: func(net.Conn) bool { return false },
+		Ended: func(net.Conn) bool { return false }, Watch: func(func()) func() { return func() {} },
 	})
 	defer p.Close()
 	for _, tt := range []struct {
@@ -53,5 +56,49 @@ func TestLeaderWithoutUsers(t *testing.T) {
 		if err := p.Flush(); err != nil || sent != tt.reply {
 			t.Errorf("%+v: got %q, %v", tt, sent, err)
 		}
+	}
+}
+
+// silentLeader is a leader that does not reply. It notes the deadlines of reads.
+type silentLeader struct {
+	oldLeader
+	net.Conn
+	deadlines []time.Time
+}
+
+func (l *silentLeader) Dial(context.Context, uint64, *engine.SessionState) (net.Conn, error) {
+	near, far := net.Pipe()
+	go func() { _, _ = io.Copy(io.Discard, far) }()
+	l.Conn = near
+	return l, nil
+}
+
+func (l *silentLeader) SetReadDeadline(t time.Time) error {
+	l.deadlines = append(l.deadlines, t)
+	return l.Conn.SetReadDeadline(t)
+}
+
+// TestClientThatHangsUp: a client that leaves while its command waits ends the command at once, not with the next look:
+// a command that blocks would take for it what others wait for.
+func TestClientThatHangsUp(t *testing.T) {
+	t.Parallel()
+	var l silentLeader
+	var left error
+	stopped := false
+	p := New(Options{
+		Leaders: &l, Send: func([]byte) error { return nil }, Gone: func() error { return left }, Ended: func(net.Conn) bool { return false },
+		Watch: func(wake func()) func() {
+			left = io.EOF
+			wake()
+			return func() { stopped = true }
+		},
+	})
+	defer p.Close()
+	p.Add(&engine.Forward{Commands: [][]string{{"BLPOP", "k", "0"}}, State: engine.SessionState{Proto: 2, Database: "0"}})
+	if err := p.Flush(); !errors.Is(err, io.EOF) || !stopped {
+		t.Errorf("the client gets %v; the watch is stopped: %v", err, stopped)
+	}
+	if n := len(l.deadlines); n < 2 || !l.deadlines[1].Equal(past) {
+		t.Errorf("the read from the leader goes on after the client has left: its deadlines were %v", l.deadlines)
 	}
 }
