@@ -54,6 +54,26 @@ func TestTrackedKeysAreBounded(t *testing.T) {
 	}
 }
 
+// TestToldBeforeTheReply: who waits for the reply of a write, and then for one of a client that caches, knows that this
+// client has been told.
+func TestToldBeforeTheReply(t *testing.T) {
+	t.Parallel()
+	for _, onLoop := range []bool{false, true} {
+		w := newHarness(t)
+		w.do(1, "HELLO", "3")
+		w.do(1, "CLIENT", "TRACKING", "ON")
+		w.session(2).OnLoop = onLoop
+		for i := range 300 {
+			w.do(1, "GET", "k")
+			w.do(2, "SET", "k", fmt.Sprint(i))
+			told := 0
+			if w.session(1).Receiver.(*inbox).take(func(engine.Reply) { told++ }); told != 1 {
+				t.Fatalf("on a loop: %v: %d messages have come with the reply to write %d", onLoop, told, i)
+			}
+		}
+	}
+}
+
 // TestEvictedKeysAreTold: what is evicted is told before the reply of the command that needs room.
 func TestEvictedKeysAreTold(t *testing.T) {
 	t.Parallel()

@@ -43,7 +43,8 @@ type Broker struct {
 	trackers   trackers
 
 	Queue eventQueue
-	batch []Event // the events in delivery; of the goroutine that delivers
+	told  atomic.Int64 // how often clients that cache were told something
+	batch []Event      // the events in delivery; of the goroutine that delivers
 }
 
 // Receiver accepts messages for the client of a session. Its methods never wait for the client.

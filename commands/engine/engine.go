@@ -422,7 +422,7 @@ func (e *Engine) Run(s *Session, r *Row, args []string, run Run, out *Outcome) e
 		return errNotLeading
 	}
 	s.Ctx = Context{Tx: &s.Tx, Session: s, Engine: e, Input: &s.In}
-	completed := false
+	completed, told := false, e.Broker.told.Load()
 	defer func() {
 		s.script.late = lateLocks{}
 		if completed && !s.Ctx.panicked && !s.Ctx.aborted {
@@ -446,12 +446,12 @@ func (e *Engine) Run(s *Session, r *Row, args []string, run Run, out *Outcome) e
 			e.Broker.flush(s, s.Ctx.Batch, s.Revealed)
 		}
 		e.shareBroadcast(s)
-		if s.Tracking.On && r.Flags&ReadOnly == 0 { // what it has changed is told directly after the reply
-			if s.OnLoop {
-				e.Broker.deliverCheap(e.Broker.Queue.pushed())
-			} else {
-				e.Broker.Drain()
-			}
+		switch { // others are told before the reply that it has changed something, its own client directly after it
+		case e.Broker.told.Load() == told:
+		case s.OnLoop || !s.Tracking.On:
+			e.Broker.deliverCheap(e.Broker.Queue.pushed())
+		default:
+			e.Broker.Drain()
 		}
 		clear(s.idBuffer)        // they are views of the read buffer, which may be large
 		if r.Scope == ScopeAll { // a pipeline of them would keep others out

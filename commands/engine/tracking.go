@@ -230,6 +230,7 @@ func (b *Broker) OnTold(t *keyspace.Told) {
 		cost += len(t.Changes[i].Readers)
 	}
 	b.Queue.push(Event{told: t, lsn: t.LSN, toldCost: cost * stepsOfChange})
+	b.told.Add(1)
 	b.ensureHelper()
 	if b.Queue.Len() > LongQueue {
 		b.deliverAny()
