@@ -67,8 +67,9 @@ type redisReader struct {
 	conn *client
 
 	progress redisProgress
-	saved    int // keys when the progress was saved
-	portion  int // keys to ask for at a time
+	saved    int    // keys when the progress was saved
+	portion  int    // keys to ask for at a time
+	ending   string // the command that tells an end: PEXPIRETIME, or PTTL before Redis 7.0
 	ends     elementEnds
 }
 
@@ -135,6 +136,11 @@ func (r *redisReader) begin(to string) error {
 	info, err := redis.String(r.conn.do("INFO", "server"))
 	if err != nil {
 		return err
+	}
+	r.ending = "PEXPIRETIME"
+	_, version, _ := strings.Cut(info, "redis_version:")
+	if major, _, _ := strings.Cut(version, "."); len(major) == 1 && major < "7" {
+		r.ending = "PTTL"
 	}
 	_, run, _ := strings.Cut(info, "run_id:")
 	run, _, _ = strings.Cut(run, "\r\n")
@@ -302,19 +308,22 @@ func (r *redisReader) values(from *typeSource, keys []string) error {
 		some := keys[:min(r.portion, len(keys))]
 		keys = keys[len(some):]
 		for _, key := range some {
-			if err := errors.Join(r.conn.send("PTTL", key), r.conn.send(from.get, append([]any{key}, from.args...)...)); err != nil {
+			if err := errors.Join(r.conn.send(r.ending, key), r.conn.send(from.get, append([]any{key}, from.args...)...)); err != nil {
 				return err
 			}
 		}
 		bytes := 0
 		var read []keyValue
 		for _, key := range some {
-			left, err := redis.Int64(r.conn.receive())
+			end, err := redis.Int64(r.conn.receive())
+			if r.ending == "PTTL" && end >= 0 {
+				end += r.Clock.Now()
+			}
 			value, err1 := r.conn.receive()
 			body, ok := from.bodyOf(value)
 			bytes += len(body)
-			if err = serverError(errors.Join(err, err1)); err == nil && ok && left != -2 { // else it has died meanwhile
-				read = append(read, keyValue{key, body, left})
+			if err = serverError(errors.Join(err, err1)); err == nil && ok && end != -2 { // else it has died meanwhile
+				read = append(read, keyValue{key, body, end})
 			}
 			if err := r.check(place{key: key}, err); err != nil {
 				return err
@@ -326,7 +335,7 @@ func (r *redisReader) values(from *typeSource, keys []string) error {
 				body, err = r.ends.add(v.key, from.kind, v.body)
 			}
 			if err == nil && (body != "" || from.kind == keyspace.Plain) {
-				err = r.key(v.key, from.kind, body, v.left)
+				err = r.key(v.key, from.kind, body, v.end)
 			}
 			if err := r.check(place{key: v.key}, err); err != nil {
 				return err
@@ -337,10 +346,10 @@ func (r *redisReader) values(from *typeSource, keys []string) error {
 	return nil
 }
 
-// keyValue is what was read of a key, which has some ms left; negative: no end.
+// keyValue is what was read of a key with its end in ms; negative: none.
 type keyValue struct {
 	key, body string
-	left      int64
+	end       int64
 }
 
 // bodyOf returns the body of an item from the reply of the command that reads it, false if there is none.
@@ -448,19 +457,19 @@ func serverError(err error) error {
 	return fatal{err}
 }
 
-// key imports the value of a key that has some ms left; negative: no end.
-func (r *redisReader) key(key string, kind keyspace.Kind, body string, left int64) error {
+// key imports the value of a key with its end in ms; negative: none.
+func (r *redisReader) key(key string, kind keyspace.Kind, body string, end int64) error {
 	now := r.Clock.Now()
 	e := entry{container: r.into, id: key, fresh: true, item: keyspace.Item{Kind: kind, Body: body, TS: now}}
 	if len(key) > keyspace.MaxIDLength {
 		return fmt.Errorf("a key of %d bytes: legal are at most %d", len(key), keyspace.MaxIDLength)
 	}
 	if kind == keyspace.Document {
-		if err := e.setJSON(body, left); err != nil {
+		if err := e.setJSON(body, end); err != nil {
 			return err
 		}
-	} else if left >= 0 {
-		e.item.ExpireAt = now + max(1, left)
+	} else if end >= 0 {
+		e.item.ExpireAt = max(end, now+1)
 	}
 	at := place{key: key}
 	err := r.item(at, e)
@@ -470,8 +479,8 @@ func (r *redisReader) key(key string, kind keyspace.Kind, body string, left int6
 	return err
 }
 
-// setJSON makes an item the document of a key of RedisJSON, which has some ms left; negative: no end.
-func (e *entry) setJSON(body string, left int64) error {
+// setJSON makes an item the document of a key of RedisJSON with its end in ms; negative: none.
+func (e *entry) setJSON(body string, end int64) error {
 	doc, err := jsondoc.ParseValue(body, jsondoc.MaxSize)
 	switch {
 	case err != nil:
@@ -482,8 +491,8 @@ func (e *entry) setJSON(body string, left int64) error {
 		return errors.New("the document has a member ttl, which means nothing to Redis and would end it here: rename it first")
 	}
 	e.item.Kind, e.item.Body = keyspace.Document, doc.JSON
-	if left < 0 {
+	if end < 0 {
 		return nil
 	}
-	return e.setTTL(left)
+	return e.setTTL(max(end-e.item.TS, 1))
 }

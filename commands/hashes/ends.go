@@ -111,6 +111,12 @@ func parseFields(args []string, zero error) ([]string, error) {
 	return args[2:], nil
 }
 
+// endCounts reports whether a field has an end that counts: in a container that is off or on hold it sleeps.
+func endCounts(c *keyspace.Container, e keyspace.Element) bool {
+	_, ok := c.Policy().End(0, e.End)
+	return e.End != 0 && ok
+}
+
 // setEnd gives a field that is there an end, or deletes it if that has come, and returns what it has done. A
 // container on hold keeps what the same transaction has created.
 func setEnd(x *engine.Context, h *items.Change, e keyspace.Element, end int64) int {
@@ -164,7 +170,7 @@ func parseHExpire(in *engine.Input, name string, b items.TimeBase, u items.TimeU
 			e, found := h.Get(field)
 			n := noField
 			if found {
-				if n = unmet; when.Allows(e.End, e.End != 0, end) {
+				if n = unmet; when.Allows(e.End, endCounts(h.C, e), end) {
 					n = setEnd(x, h, e, end)
 				}
 			}
@@ -207,7 +213,6 @@ func parseHTTL(in *engine.Input, b items.TimeBase, u items.TimeUnit) (engine.Run
 		case err != nil:
 			return engine.Fail(err)
 		}
-		sleeps := c.Policy().Default == 0 || c.Policy().Hold != ""
 		results := make([]engine.Reply, 0, len(fields))
 		for _, field := range fields {
 			e, found := h.Get(field)
@@ -215,7 +220,7 @@ func parseHTTL(in *engine.Input, b items.TimeBase, u items.TimeUnit) (engine.Run
 			switch {
 			case !found:
 				n = noField
-			case e.End != 0 && !sleeps:
+			case endCounts(c, e):
 				if n = e.End; b == items.FromNow {
 					n -= x.Now()
 				}
