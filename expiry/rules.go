@@ -168,6 +168,15 @@ func (p *Policy) DeadTo(now int64) (byDefault, byOwnTTL int64) {
 	return byDefault, byOwnTTL
 }
 
+// SleepOn returns the expireAt of an item that lives and comes from another container. An end that sleeps here, too,
+// comes after those of the items that have died here: its own did not count where it was.
+func (p *Policy) SleepOn(expireAt int64) int64 {
+	if expireAt > Inherit && (p.Default == Off || p.Hold != "") {
+		return max(expireAt, p.OwnDeadTo+1)
+	}
+	return expireAt
+}
+
 // End returns the moment in ms at which a live item dies if nothing changes, and whether there is one.
 func (p *Policy) End(ts, expireAt int64) (end int64, ok bool) {
 	end, cause := p.Ending(ts, expireAt)

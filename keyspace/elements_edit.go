@@ -300,7 +300,16 @@ func (tx *Tx) Move(from *Container, source string, to *Container, id string, exp
 		tx.put(to, id, Item{Kind: kind, Body: h.Body, TS: tx.now, ExpireAt: expireAt}, record.Chosen)
 		return
 	}
-	tx.replaceElements(to, id, Item{Kind: kind, TS: tx.now, ExpireAt: expireAt}, h.All())
+	tx.replaceElements(to, id, Item{Kind: kind, TS: tx.now, ExpireAt: expireAt}, func(yield func(Element) bool) {
+		for e := range h.All() {
+			if e.End != 0 {
+				e.End = to.Policy().SleepOn(e.End)
+			}
+			if !yield(e) {
+				return
+			}
+		}
+	})
 }
 
 // replaceElements stores a collection with all elements, and the kind, the time and the end of an item.

@@ -324,6 +324,13 @@ func (m *hashModel) write(tx *Tx) {
 		moved := &modelHash{fields: lives, ts: now, end: h.end, kind: h.kind}
 		if tx.ks.partitionOf(at.id) == tx.ks.partitionOf(to.id) && at.container == to.container && !copied {
 			moved.fields = maps.Clone(h.fields)
+		} else {
+			for field, e := range lives {
+				if e.End != 0 {
+					e.End = tx.Container(to.container).Policy().SleepOn(e.End)
+					lives[field] = e
+				}
+			}
 		}
 		if m.keys[to] = moved; !copied {
 			tx.Remove(c, at.id)

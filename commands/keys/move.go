@@ -69,6 +69,7 @@ func putItem(x *engine.Context, it keyspace.Item, from source, c *keyspace.Conta
 		return nil
 	}
 	// An expiration in the past had no effect in a container that is off. Here it may have one.
+	it.ExpireAt = c.Policy().SleepOn(it.ExpireAt)
 	if c.Policy().Dead(x.Now(), it.ExpireAt, x.Now()) {
 		x.Remove(c, id)
 		return nil
