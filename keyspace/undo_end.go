@@ -143,6 +143,9 @@ func (ks *Keyspace) UndoMemory() (bytes int64) {
 			for _, c := range append(a.hiddenLocked(), a) {
 				if t := c.tables[p.Number]; t != nil {
 					bytes += t.Stats().Memory + memtable.TableOverhead
+					if t.Pages != nil {
+						bytes += t.Pages.Stats().Memory
+					}
 				}
 			}
 		}

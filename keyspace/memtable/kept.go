@@ -28,8 +28,9 @@ func (k *Kept) tries() int {
 func (t *Table) DeadStats(l expiry.Limits) (s Stats) {
 	t.EachDead(l, func(e *Entry) {
 		s.Items++
-		s.Bytes += t.size(e)
-		s.Memory += e.Memory()
+		bytes, memory := t.elsewhere(e)
+		s.Bytes += t.size(e) + bytes
+		s.Memory += e.Memory() + memory
 		if e.has(plain) {
 			s.Plain++
 		}

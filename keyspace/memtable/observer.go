@@ -31,8 +31,23 @@ func (t *Table) Handle(e *Entry) Handle {
 	return h
 }
 
+// KeyObserver is an observer that knows what the elements of an item take that are not in it: the bytes of ids and
+// bodies, and the memory, about.
+type KeyObserver interface {
+	Observer
+	Elsewhere(it record.Item) (bytes, memory int64)
+}
+
 // ObserveCollections sets the observer of the items that have elements. It learns of no others.
-func (t *Table) ObserveCollections(o Observer) { t.collections = o }
+func (t *Table) ObserveCollections(o KeyObserver) { t.collections = o }
+
+// elsewhere returns what the elements of an item take that are not in it.
+func (t *Table) elsewhere(e *Entry) (bytes, memory int64) {
+	if !e.Collection() || t.collections == nil {
+		return 0, 0
+	}
+	return t.collections.Elsewhere(t.Item(e))
+}
 
 func (t *Table) added(h Handle, e *Entry) {
 	if t.observer != nil {

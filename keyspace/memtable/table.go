@@ -37,10 +37,10 @@ type Table struct {
 	memory      int64  // bytes, an estimate; also in the shard's
 	extra       int64  // of memory: see AddMemory
 	observer    Observer
-	collections Observer // see ObserveCollections
-	live        int64    // bytes that the items take in a store; also in the shard's
-	plain       int      // how many items are plain keys
-	stored      bool     // the store may have items of the table
+	collections KeyObserver // see ObserveCollections
+	live        int64       // bytes that the items take in a store; also in the shard's
+	plain       int         // how many items are plain keys
+	stored      bool        // the store may have items of the table
 	detached    bool
 	unclean     bool // in the shard's list of tables to clean
 

@@ -21,8 +21,11 @@ func (t *Table) Walk(from, most int, f func(e *Entry)) (next int, more bool) {
 	return from, from < len(blocks)
 }
 
-// Size returns the bytes of an item's id and body.
-func (t *Table) Size(e *Entry) int64 { return t.size(e) }
+// Size returns the bytes of an item's id and body, with those of its elements.
+func (t *Table) Size(e *Entry) int64 {
+	bytes, _ := t.elsewhere(e)
+	return t.size(e) + bytes
+}
 
 // ExpireAt returns the item's expireAt; see package expiry.
 func (e *Entry) ExpireAt() int64 { return e.expireAt }

@@ -35,6 +35,7 @@ type Collection struct {
 	Ending int             // those with an end
 	Weight int64           // bytes: see [elements.Sum]; of a list 0
 	Memory int64           // bytes of the pages, an estimate
+	Pages  int             // how many there are
 
 	Order *elements.Order    // of a sorted set, once its key is known
 	List  elements.Directory // of the pages of a list
@@ -170,6 +171,15 @@ func (o *keyObserver) Removed(h memtable.Handle, it record.Item) {
 	}
 }
 
+// Elsewhere implements [memtable.KeyObserver].
+func (o *keyObserver) Elsewhere(it record.Item) (bytes, memory int64) {
+	c := (*Collections)(o).Of(it.Body)
+	if c == nil {
+		return 0, 0
+	}
+	return c.Memory - int64(c.Pages)*memtable.ItemOverhead, collectionOverhead + c.Size()
+}
+
 // pageObserver follows the pages.
 type pageObserver Collections
 
@@ -180,6 +190,7 @@ func (o *pageObserver) Added(h memtable.Handle, it record.Item) {
 	c := cs.open(number)
 	cs.follow(c, id, "", it.Body)
 	c.Memory += memtable.ItemOverhead + int64(len(id))
+	c.Pages++
 }
 
 func (o *pageObserver) Replaced(h memtable.Handle, was, is record.Item) {
@@ -196,6 +207,7 @@ func (o *pageObserver) Removed(h memtable.Handle, it record.Item) {
 	if c := cs.OfPage(id); c != nil {
 		cs.follow(c, id, it.Body, "")
 		c.Memory -= memtable.ItemOverhead + int64(len(id))
+		c.Pages--
 	}
 }
 

@@ -59,7 +59,7 @@ func (t *Table[C]) checkPages() (err error) {
 		return err == nil
 	})
 	for number, is := range found {
-		if c := cs.byNumber[number]; err == nil && (c.Count != is.Count || c.Ending != is.Ending || c.Weight != is.Weight || c.Memory != is.Memory || c.Count == 0 ||
+		if c := cs.byNumber[number]; err == nil && (c.Count != is.Count || c.Ending != is.Ending || c.Weight != is.Weight || c.Memory != is.Memory || c.Pages != is.Pages || c.Count == 0 ||
 			c.first > is.first) {
 			err = fmt.Errorf("collection %x has %+v, known is %+v", number, is, c)
 		} else if err == nil {
@@ -100,6 +100,7 @@ func (cs *Collections) checkPage(e *memtable.Entry, found map[uint64]*Collection
 	c.first = min(c.first, s.Earliest)
 	c.Count, c.Ending, c.Weight = c.Count+s.Count, c.Ending+s.Ending, c.Weight+int64(s.Weight)
 	c.Memory += memtable.ItemOverhead + int64(len(id)+len(it.Body))
+	c.Pages++
 	return nil
 }
 
