@@ -40,7 +40,7 @@ var Commands = []engine.Command{
 // differs says how commands differ from those of Redis.
 var differs = map[string]string{
 	"hlen":           "Dead fields are not counted, whether they are removed or not",
-	"hscan":          "Cursors are of another kind, and the pattern is bounded as that of `KEYS`. A field that is present throughout comes once, not at least once. NOVALUES is of Redis 7.4",
+	"hscan":          "Cursors are of another kind, and the pattern is bounded as that of `KEYS`. A field that is present throughout comes once, not at least once. A cursor is void after `RENAME`. NOVALUES is of Redis 7.4",
 	"httl":           sleeping,
 	"hpttl":          sleeping,
 	"hexpiretime":    sleeping,

@@ -62,6 +62,9 @@ func Taking(keys []string, ms int64, take func(x *engine.Context, key string) (r
 	}
 }
 
+// ServedLater says how commands that wait for an element differ from those of Redis.
+const ServedLater = "Who waits is served after the command that brings an element, from the first key that has one by then: see [collections](collections.md#clients-that-wait)"
+
 const (
 	errNumKeys = engine.Error("ERR numkeys should be greater than 0")
 	errCount   = engine.Error("ERR count should be greater than 0")

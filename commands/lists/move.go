@@ -14,6 +14,7 @@ var MoveCommands = []engine.Command{
 	{
 		Name: "blmove", Syntax: "source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout", Since: "6.2.0",
 		Summary: "Pop an element from a list, push it to another list and return it; or block until one is available",
+		Differs: items.ServedLater,
 		Flags:   grow | engine.NoScript | engine.Blocking, Keys: twoKeys, Access: "RW access delete, RW insert",
 		Parse: func(in *engine.Input) (engine.Run, error) {
 			from, to, err := parseEnds(in.Args[3], in.Args[4])
@@ -25,13 +26,15 @@ var MoveCommands = []engine.Command{
 	},
 	{
 		Name: "blmpop", Syntax: "timeout numkeys key [key ...] <LEFT | RIGHT> [COUNT count]", Since: "7.0.0", Summary: "Pop elements from a list, or block until one is available",
-		Flags: frees | engine.Blocking, Keys: engine.Keys{First: 3, Last: -1, Step: 1}, Counted: true, Access: "RW access delete", Parse: items.AfterTimeout(parseMPop),
+		Differs: items.ServedLater,
+		Flags:   frees | engine.Blocking, Keys: engine.Keys{First: 3, Last: -1, Step: 1}, Counted: true, Access: "RW access delete", Parse: items.AfterTimeout(parseMPop),
 	},
 	blocking("blpop", "Remove and get the first element in a list, or block until one is available", true),
 	blocking("brpop", "Remove and get the last element in a list, or block until one is available", false),
 	{
 		Name: "brpoplpush", Syntax: "source destination timeout", Since: "2.2.0",
 		Summary: "Pop an element from a list, push it to another list and return it; or block until one is available",
+		Differs: items.ServedLater,
 		Flags:   grow | engine.NoScript | engine.Blocking, Keys: twoKeys, Access: "RW access delete, RW insert",
 		Parse: func(in *engine.Input) (engine.Run, error) { return parseMove(in, 3, false, true) },
 	},
@@ -145,7 +148,8 @@ func taking(left bool, take func(x *engine.Context, key string, h *items.ListCha
 func blocking(name, summary string, left bool) engine.Command {
 	return engine.Command{
 		Name: name, Syntax: "key [key ...] timeout", Since: "2.0.0", Summary: summary,
-		Flags: frees | engine.NoScript | engine.Blocking, Keys: engine.Keys{First: 1, Last: -2, Step: 1}, Access: "RW access delete",
+		Differs: items.ServedLater,
+		Flags:   frees | engine.NoScript | engine.Blocking, Keys: engine.Keys{First: 1, Last: -2, Step: 1}, Access: "RW access delete",
 		Parse: func(in *engine.Input) (engine.Run, error) {
 			last := len(in.Args) - 1
 			ms, err := items.ParseSeconds(in.Args[last])

@@ -54,7 +54,7 @@ var Commands = []engine.Command{
 func row(name, syntax, since, summary string, flags engine.Flags, access, tips string, parse func(*engine.Input) (engine.Run, error)) engine.Command {
 	differs := ""
 	if name == "sscan" {
-		differs = "Cursors are of another kind, and the pattern is bounded as that of `KEYS`. A member that is present throughout comes once, not at least once"
+		differs = "Cursors are of another kind, and the pattern is bounded as that of `KEYS`. A member that is present throughout comes once, not at least once. A cursor is void after `RENAME`"
 	}
 	return engine.Command{Name: name, Syntax: syntax, Since: since, Summary: summary, Flags: flags, Differs: differs, Keys: engine.OneKey, Access: access, Tips: tips, Parse: parse}
 }

@@ -12,6 +12,7 @@ var PopCommands = []engine.Command{
 	{
 		Name: "bzmpop", Syntax: "timeout numkeys key [key ...] <MIN | MAX> [COUNT count]", Since: "7.0.0",
 		Summary: "Remove and return members with scores in a sorted set or block until one is available",
+		Differs: items.ServedLater,
 		Flags:   frees | engine.Blocking, Keys: engine.Keys{First: 3, Last: -1, Step: 1}, Counted: true, Access: "RW access delete",
 		Parse: items.AfterTimeout(parseMPop),
 	},
@@ -93,7 +94,8 @@ func taking(highest bool, count int64, reply func(x *engine.Context, key string,
 func blocking(name, summary string, highest bool) engine.Command {
 	return engine.Command{
 		Name: name, Syntax: "key [key ...] timeout", Since: "5.0.0", Summary: summary,
-		Flags: frees | fast | engine.Blocking | engine.NoScript, Keys: engine.Keys{First: 1, Last: -2, Step: 1}, Access: "RW access delete",
+		Differs: items.ServedLater,
+		Flags:   frees | fast | engine.Blocking | engine.NoScript, Keys: engine.Keys{First: 1, Last: -2, Step: 1}, Access: "RW access delete",
 		Parse: func(in *engine.Input) (engine.Run, error) {
 			last := len(in.Args) - 1
 			ms, err := items.ParseSeconds(in.Args[last])

@@ -43,7 +43,7 @@ var Commands = []engine.Command{
 	row("zrevrank", "key member", "2.0.0", "Determine the index of a member in a sorted set, with scores ordered from high to low", read|fast, "", engine.NoParse(runRank(true))),
 	{
 		Name: "zscan", Syntax: "key cursor [MATCH pattern] [COUNT count]", Since: "2.8.0", Summary: "Incrementally iterate sorted sets elements and associated scores",
-		Differs: "Cursors are of another kind, and the pattern is bounded as that of `KEYS`. A member that is present throughout comes once, not at least once",
+		Differs: "Cursors are of another kind, and the pattern is bounded as that of `KEYS`. A member that is present throughout comes once, not at least once. A cursor is void after `RENAME`",
 		Flags:   read, Keys: engine.OneKey, Tips: "nondeterministic_output", Walks: engine.Always, Parse: parseZScan,
 	},
 	row("zscore", "key member", "1.2.0", "Get the score associated with the given member in a sorted set", read|fast, "", engine.NoParse(runZScore)),
