@@ -75,8 +75,12 @@ type addition struct {
 	first                    int // argument
 }
 
-func parseZAdd(in *engine.Input) (engine.Run, error) {
-	var a addition
+func parseZAdd(in *engine.Input) (engine.Run, error) { return new(addition).parse(in) }
+
+// parseZIncrBy takes the options of ZADD, as Redis does: with its three arguments each is a syntax error.
+func parseZIncrBy(in *engine.Input) (engine.Run, error) { return (&addition{incr: true}).parse(in) }
+
+func (a *addition) parse(in *engine.Input) (engine.Run, error) {
 	words := map[string]*bool{"NX": &a.nx, "XX": &a.xx, "GT": &a.gt, "LT": &a.lt, "CH": &a.ch, "INCR": &a.incr}
 	rest := in.Args[2:]
 options:
@@ -114,11 +118,6 @@ func (a *addition) parseScores(pairs []string) (engine.Run, error) {
 		a.scores = append(a.scores, score+0) // -0 is 0, as in a small sorted set of Redis
 	}
 	return items.OnCreate(kind, a.run), nil
-}
-
-func parseZIncrBy(in *engine.Input) (engine.Run, error) {
-	a := addition{incr: true, first: 2}
-	return a.parseScores(in.Args[2:])
 }
 
 func (a *addition) run(x *engine.Context, h *items.Change) (engine.Reply, []string) {
