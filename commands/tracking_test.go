@@ -177,8 +177,7 @@ func TestDeathsOfElementsAreTold(t *testing.T) {
 		for _, m := range w.received(1) {
 			names = append(names, m.Elems[1].Elems[0].Str)
 		}
-		slices.Sort(names)
-		return strings.Join(names, " ")
+		return strings.Join(names, " ") // in the order of ids
 	}
 	for _, tt := range [][2]string{{"1.999", ""}, {"0.001", "hash set zset"}, {"0.4", ""}, {"0.1", "zset"}, {"0.499", ""}, {"0.001", "hash"}, {"1000", ""}} {
 		if got := told(tt[0]); got != tt[1] {
@@ -196,5 +195,32 @@ func TestDeathsOfElementsAreTold(t *testing.T) {
 	w.do(2, "CONTAINER.SET", "0", "TTL", "-1")
 	if list := w.received(1); len(list) != 1 || list[0].Elems[1].Kind != engine.KindNull {
 		t.Errorf("when they wake: %+v", list)
+	}
+}
+
+// TestOrderOfDeaths: the deaths of one millisecond are told in the order of ids, those of elements among those of items.
+func TestOrderOfDeaths(t *testing.T) {
+	t.Parallel()
+	w := newSteppedHarness(t)
+	w.do(2, "CONFIG", "SET", "notify-keyspace-events", "KEA")
+	w.do(1, "SUBSCRIBE", "__keyevent@0__:expired", "__keyevent@0__:hexpired")
+	var want []string
+	for i := range 300 {
+		id := fmt.Sprintf("k%03d", i)
+		if want = append(want, id); i%7 == 0 {
+			w.do(2, "HSET", id, "a", "1", "b", "2")
+			w.do(2, "HPEXPIREAT", id, fmt.Sprint(w.clock.Now()+1000), "FIELDS", "1", "a")
+			continue
+		}
+		w.do(2, "SET", id, "v", "PX", "1000")
+	}
+	w.received(1)
+	w.do(2, "CLOCK", "ADVANCE", "1")
+	var told []string
+	for _, m := range w.received(1) {
+		told = append(told, m.Elems[2].Str)
+	}
+	if !slices.Equal(told, want) {
+		t.Errorf("told of %d deaths: %v", len(told), told)
 	}
 }

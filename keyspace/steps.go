@@ -93,6 +93,24 @@ func (ks *Keyspace) buryInOrder(pools []expiry.Pool, pause func()) {
 	}
 }
 
+// tellInOrder tells clients that cache the deaths of one moment in their order.
+func (ks *Keyspace) tellInOrder(pools []expiry.Pool) {
+	var t Told
+	for _, pool := range pools {
+		n := pool.(noted)
+		n.p.Mu.Lock()
+		t.Changes, _ = n.takeDead(t.Changes, math.MaxInt)
+		t.LSN = max(t.LSN, ks.toldFrom(n.p))
+		n.p.Mu.Unlock()
+	}
+	slices.SortFunc(t.Changes, func(a, b Change) int {
+		return cmp.Or(strings.Compare(a.Container.name, b.Container.name), strings.Compare(a.ID, b.ID))
+	})
+	if len(t.Changes) > 0 {
+		ks.tell(&t)
+	}
+}
+
 // appendDead appends the dead of a table that is not hidden. Those of a table of pages are elements of keys.
 func (ks *Keyspace) appendDead(dead []corpse, t *table) []corpse {
 	t.P.Mu.Lock()

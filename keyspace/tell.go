@@ -146,8 +146,17 @@ func (n noted) Sample(most int) (s expiry.Sample) {
 		return expiry.Sample{Locked: true}
 	}
 	defer n.p.Mu.Unlock()
-	dead := n.c.Policy().DeadLimits(n.ks.leasedNow())
 	var list []Change
+	list, s.More = n.takeDead(nil, most)
+	n.ks.tellLocked(n.p, list)
+	s.Drawn, s.Dead, s.Internal = len(list), len(list), true
+	return s
+}
+
+// takeDead appends the deaths that are to be told to a list, until that has some, and reports whether there are more.
+// The lock of the partition must be held.
+func (n noted) takeDead(list []Change, most int) (_ []Change, more bool) {
+	dead := n.c.Policy().DeadLimits(n.ks.leasedNow())
 	n.p.Watchers.ChangeNotes(func(ns *watch.Notes[*Container]) {
 		for len(list) < most {
 			id, readers := ns.TakeDead(n.c, dead)
@@ -157,13 +166,11 @@ func (n noted) Sample(most int) (s expiry.Sample) {
 			list = append(list, Change{n.c, id, readers})
 		}
 		if g := ns.Group(n.c); g != nil {
-			s.More = g.Dead(dead)
+			more = g.Dead(dead)
 			n.c.setNoteTimer(g)
 		}
 	})
-	n.ks.tellLocked(n.p, list)
-	s.Drawn, s.Dead, s.Internal = len(list), len(list), true
-	return s
+	return list, more
 }
 
 // setNoteTimer sets the timer of notes by the policy of the container as it is.
@@ -178,11 +185,16 @@ func (ks *Keyspace) tellLocked(p *partition, list []Change) {
 	if len(list) == 0 {
 		return
 	}
-	t := &Told{Changes: list}
-	if !ks.follows() { // what a follower knows is committed
-		t.LSN = max(p.LastWrite, ks.catalogue.lsn, ks.leased(ks.Now()))
+	ks.tell(&Told{Changes: list, LSN: ks.toldFrom(p)})
+}
+
+// toldFrom returns what must be committed before a change in a partition is told that is no transaction's. The lock of the
+// partition must be held.
+func (ks *Keyspace) toldFrom(p *partition) LSN {
+	if ks.follows() { // what a follower knows is committed
+		return 0
 	}
-	ks.tell(t)
+	return max(p.LastWrite, ks.catalogue.lsn, ks.leased(ks.Now()))
 }
 
 func (ks *Keyspace) tell(t *Told) {
@@ -300,7 +312,7 @@ func (c *Container) anyWithin(l expiry.Limits) (found bool) {
 // tellDue tells the deaths that have happened by now, where no runner does.
 func (ks *Keyspace) tellDue(later int64) {
 	if ks.teller.timers.NextDue() <= ks.Now() {
-		ks.teller.timers.Due(later, func([]expiry.Pool) {})
+		ks.teller.timers.Due(later, ks.tellInOrder)
 	}
 }
 
