@@ -34,6 +34,7 @@ func (w *harness) wait(session int, args ...string) <-chan string {
 			<-out.Resume
 			out = w.engine.Execute(s, args)
 		}
+		s.Answered()
 		reply <- notation(out.Reply)
 	}()
 	return reply

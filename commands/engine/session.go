@@ -75,7 +75,8 @@ type running struct {
 	lastLookup cachedLookup
 	lastEnd    time.Duration // when the last command ended; 0 if the session has waited since
 
-	Wait *wait // of the running command, which waits; nil: it does not
+	Wait    *wait // of the running command, which waits; nil: it does not
+	stirred *wait // that was woken and has ended; nil: its reply has left
 }
 
 // scriptSession is what a session knows of its running script.
@@ -174,6 +175,10 @@ func (s *Session) noteCommand(r *Row, now int64) {
 func (s *Session) Answered() {
 	if s.unanswered.Load() { // a load is far cheaper than a store
 		s.unanswered.Store(false)
+	}
+	if w := s.stirred; w != nil {
+		s.stirred = nil
+		s.Ctx.Engine.Waiters.answered(w)
 	}
 }
 

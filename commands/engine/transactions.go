@@ -220,6 +220,7 @@ func (t *transaction) unwatched(a *ClientMemory) {
 func (e *Engine) CloseSession(s *Session) {
 	s.ended.Store(true)
 	e.ReleaseSession(s)
+	s.Answered() // nothing more leaves
 }
 
 // ReleaseSession is CloseSession for a session that goes on as a new one (RESET).

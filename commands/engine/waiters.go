@@ -200,7 +200,9 @@ func (x *Context) WaitEnded() (reply Reply, over bool) {
 func (e *Engine) endWait(s *Session, served bool) {
 	w := s.Wait
 	s.Wait = nil
-	e.Waiters.leave(w, served)
+	if e.Waiters.leave(w, served) {
+		s.stirred = w
+	}
 	s.Memory.Release(w.memory)
 	s.Update(func() { s.blocked = false })
 }
@@ -313,8 +315,9 @@ func (ws *waiters) again(w *wait) waitEnd {
 }
 
 // leave ends a wait. The next in the lines of groups is woken if there may be something for it: the client
-// was woken and has not looked since, or it was served and may have left some entries.
-func (ws *waiters) leave(w *wait, served bool) {
+// was woken and has not looked since, or it was served and may have left some entries. It reports whether the wait was
+// stirred, and is so until its reply has left.
+func (ws *waiters) leave(w *wait, served bool) (stirred bool) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if w.timer != nil {
@@ -322,7 +325,6 @@ func (ws *waiters) leave(w *wait, served bool) {
 	}
 	ws.setClaimLocked(w, 0)
 	ws.steps.moments.set(w, 0, 0)
-	defer ws.calmLocked(w) // after it has woken others
 	delete(ws.sessions, w.session.ID)
 	ws.Waiting.Add(-1)
 	for i := range w.places {
@@ -334,6 +336,7 @@ func (ws *waiters) leave(w *wait, served bool) {
 			ws.wakeLocked(next.wait)
 		}
 	}
+	return w.stirred
 }
 
 // setClaimLocked sets the moment in ms from which there is something for a client to claim; 0: nothing is

@@ -149,7 +149,7 @@ func (m *moments) Pop() any {
 // Settle wakes those who wait for logs with new entries, and waits until all who were woken have their
 // replies or wait again. It reports false if that takes longer than a real time.
 func (ws *waiters) Settle(patience time.Duration) bool {
-	if ws.Waiting.Load() == 0 {
+	if ws.Waiting.Load() == 0 && ws.settled() {
 		return true
 	}
 	ws.signalMu.Lock()
@@ -191,6 +191,13 @@ func (ws *waiters) calm(w *wait, oldest int64) {
 	if !w.woken {
 		ws.calmLocked(w)
 	}
+}
+
+// answered notes that the reply of a wait that has ended has left.
+func (ws *waiters) answered(w *wait) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	ws.calmLocked(w)
 }
 
 func (ws *waiters) calmLocked(w *wait) {
