@@ -222,3 +222,21 @@ func TestHashesLinearizable(t *testing.T) {
 		}
 	})
 }
+
+// TestManyRandomFields: a large number of random fields comes whole, also from transactions and scripts.
+func TestManyRandomFields(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	w.do(1, "HSET", "h", "a", "1", "b", "2")
+	w.do(1, "MULTI")
+	w.do(1, "HRANDFIELD", "h", "-5000")
+	w.do(1, "SRANDMEMBER", "none", "-5000")
+	r := w.do(1, "EXEC")
+	if len(r.Elems) != 2 || r.Elems[0].Int != 5000 || len(r.Elems[1].Elems) != 0 {
+		t.Errorf("EXEC returns %.100s", notation(r))
+	}
+	w.expect("(integer) 10000", "EVAL", "return #redis.call('HRANDFIELD', 'h', -5000, 'WITHVALUES')", "0")
+	if fields := w.do(1, "HRANDFIELD", "h", "5000").Elems; len(fields) != 2 || fields[0].Str == fields[1].Str {
+		t.Errorf("different fields: %+v", fields)
+	}
+}

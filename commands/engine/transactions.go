@@ -462,6 +462,7 @@ func runExec(x *Context) Reply {
 	if len(pending) > 0 {
 		x.Outside = func() (Reply, bool) {
 			defer t.close(x.Session)
+			x.Queued = false // what is done without locks does not count as work of the transaction
 			for i := range pending {
 				x.Engine.completeQueued(x.Session, &pending[i], replies, &budget)
 			}
