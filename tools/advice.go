@@ -3,6 +3,7 @@ package tools
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"runtime"
 
@@ -16,6 +17,8 @@ func Advise(err error, dir string) error {
 	var unfinished *datadir.UnfinishedError
 	var taken *datadir.InTheWayError
 	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w; the data folder must belong to the user who runs the server", err)
 	case errors.As(err, &taken):
 		return fmt.Errorf("%w; unless a backup or repair to it is running, remove it, or choose another target", err)
 	case errors.As(err, &unfinished):

@@ -2,9 +2,11 @@ package tools
 
 import (
 	"bytes"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"mayfly/keyspace"
@@ -77,6 +79,14 @@ func TestAdviceForWhatIsInTheWay(t *testing.T) {
 				t.Errorf("%s: %s, want %q", args[0], &errs, want)
 			}
 		}
+	}
+}
+
+// TestAdviceForAFolderOfAnother: root, as which tests may run, is refused nothing.
+func TestAdviceForAFolderOfAnother(t *testing.T) {
+	t.Parallel()
+	if text := Advise(&fs.PathError{Op: "open", Path: "data/format", Err: syscall.EACCES}, "data").Error(); text != "open data/format: permission denied; the data folder must belong to the user who runs the server" {
+		t.Error(text)
 	}
 }
 

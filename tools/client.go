@@ -17,14 +17,16 @@ import (
 
 // serverOptions are the options of a connection to a server, named as in redis-cli.
 type serverOptions struct {
-	password, passwordFile, cacert, cert, key string
-	tls                                       bool
+	user, password, passwordFile, cacert, cert, key string
+	tls                                             bool
+	redis                                           bool // it is the Redis of an import
 }
 
 // passwordVariable is the environment variable that holds a password, as for redis-cli.
 const passwordVariable = "REDISCLI_AUTH"
 
 func (o *serverOptions) define(c *call) {
+	c.flags.StringVar(&o.user, "user", "", "user of the server; empty: the default one")
 	c.flags.StringVar(&o.password, "password", "", "password of the server; safer in the environment variable "+passwordVariable)
 	c.flags.StringVar(&o.passwordFile, "password-file", "", "file with the password in its first line")
 	c.flags.BoolVar(&o.tls, "tls", false, "speak TLS with the server")
@@ -78,7 +80,7 @@ func (o *serverOptions) connectOver(network, address string) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return o.dial(network, address, "", password)
+	return o.dial(network, address, o.user, password)
 }
 
 // dial opens a connection to a server for a user, empty for the default one.
@@ -115,10 +117,12 @@ func (o *serverOptions) advice(err error) string {
 		return "; it may not speak TLS: leave out --tls, or write redis:// for a Redis"
 	case errors.Is(err, io.EOF) && !o.tls:
 		return ", it closes the connection; it may speak TLS: --tls, or rediss:// for a Redis"
-	case strings.Contains(err.Error(), "NOAUTH ") || strings.Contains(err.Error(), "WRONGPASS "):
-		return "; the password is that of --password-file, or of " + passwordVariable
+	case !strings.Contains(err.Error(), "NOAUTH ") && !strings.Contains(err.Error(), "WRONGPASS "):
+		return ""
+	case o.redis:
+		return "; the password stands in its address, as in redis://:password@host:port/0, or in --redis-password-file"
 	}
-	return ""
+	return "; --user names the user, and the password is that of --password-file, or of " + passwordVariable
 }
 
 func (c *client) close() { _ = c.conn.Close() } // all replies have been read

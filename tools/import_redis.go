@@ -116,7 +116,7 @@ func (m *importer) newRedisReader(from, to string) (r *redisReader, err error) {
 	if err := validName(m.into); err != nil {
 		return nil, err
 	}
-	source := serverOptions{tls: r.from.tls, cacert: m.server.cacert, cert: m.server.cert, key: m.server.key}
+	source := serverOptions{redis: true, tls: r.from.tls, cacert: m.server.cacert, cert: m.server.cert, key: m.server.key}
 	if r.conn, err = source.dial("tcp", r.from.address, r.from.user, r.from.password); err != nil {
 		return nil, err
 	}

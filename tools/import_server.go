@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 
 	"mayfly/expiry"
 	"mayfly/json/jsondoc"
@@ -20,6 +22,7 @@ type serverTarget struct {
 
 	policies map[string]*expiry.Policy // of containers seen so far; nil: the server has none
 	selected string
+	maxValue int     // bytes of a value that the server takes
 	sent     []place // of each command whose reply was not read
 	bytes    int     // of their values
 }
@@ -29,7 +32,20 @@ func (m *importer) newServerTarget(address string) (*serverTarget, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &serverTarget{importer: m, conn: conn, policies: make(map[string]*expiry.Policy)}, nil
+	s := &serverTarget{importer: m, conn: conn, policies: make(map[string]*expiry.Policy), maxValue: math.MaxInt}
+	reply, err := conn.do("CONFIG", "GET", "max-value-size")
+	if _, refused := errors.AsType[redis.Error](err); refused { // the user may not know it, and the server refuses what is larger
+		return s, nil
+	}
+	limit, _ := field[string](reply, "max-value-size")
+	if err == nil {
+		s.maxValue, err = strconv.Atoi(limit)
+	}
+	if err != nil {
+		conn.close()
+		return nil, err
+	}
+	return s, nil
 }
 
 func (s *serverTarget) container(c settings) (r received, err error) {
@@ -168,19 +184,30 @@ func (s *serverTarget) item(at place, e entry) (keyspace.Restored, error) {
 	if policy == nil {
 		return 0, missingContainer(e.container)
 	}
+	now := s.Clock.Now()
 	// The server would start its clock again.
-	if policy.Dead(it.TS, it.ExpireAt, s.Clock.Now()) {
+	if policy.Dead(it.TS, it.ExpireAt, now) {
 		return keyspace.Dead, nil
+	}
+	if size := longest(it); size > s.maxValue {
+		return 0, fmt.Errorf("a value of %d bytes: max-value-size of %s allows %d", size, s.conn.address, s.maxValue)
 	}
 	if it.Kind == keyspace.Document && jsondoc.IsObject(it.Body) {
 		put := []any{e.container, id, it.Body}
 		if s.keepTimes && !e.fresh {
 			put = append(put, "TS", it.TS)
 		} else if e.keepsLeft && it.ExpireAt > 0 && policy.Default != expiry.Off {
-			if err := e.setTTL(it.ExpireAt - s.Clock.Now()); err != nil {
+			if err := e.setTTL(it.ExpireAt - now); err != nil {
 				return 0, err
 			}
 			put[2] = e.item.Body
+		}
+		doc := jsondoc.FromValid(e.item.Body, policy.Deadline)
+		if err := doc.Check(policy, now); err != nil {
+			return 0, err
+		}
+		if doc.Passed(policy, now) {
+			return keyspace.Dead, nil
 		}
 		return keyspace.Stored, s.send(at, len(it.Body), "DOC.PUT", put...)
 	}
@@ -221,6 +248,18 @@ func (s *serverTarget) item(at place, e entry) (keyspace.Restored, error) {
 		err = cmp.Or(err, s.send(at, 0, "EXEC"))
 	}
 	return keyspace.Stored, err
+}
+
+// longest returns the length in bytes of an item's longest value: a server closes the connection on which a
+// longer one than it takes begins.
+func longest(it keyspace.Item) (size int) {
+	if !it.Kind.IsCollection() {
+		return len(it.Body)
+	}
+	for e := range keyspace.EachElement(it.Body) {
+		size = max(size, len(e.Field), len(e.Value))
+	}
+	return size
 }
 
 // collection sends a collection, in pieces if it is large. On hold it comes as a whole, since what a transaction

@@ -98,7 +98,7 @@ func TestForecastAndTop(t *testing.T) {
 		{[]string{"forecast", "ordres", "--password", "secret"}, "there is no container ordres; did you mean orders?\n"},
 		{[]string{"forecast", "zzzzzzzz", "--password", "secret"}, "there is no container zzzzzzzz\n"},
 		{[]string{"forecast", "--password", "wrong"}, "WRONGPASS"},
-		{[]string{"top"}, "NOAUTH Authentication required.; the password is that of --password-file, or of REDISCLI_AUTH\n"},
+		{[]string{"top"}, "NOAUTH Authentication required.; --user names the user, and the password is that of --password-file, or of REDISCLI_AUTH\n"},
 		{[]string{"forecast", "--password-file", file + "x"}, "no such file"},
 		{[]string{"forecast", "--range", "2h"}, "invalid range 2h: legal are 1h, 24h, 30d and 1y\n"},
 		{[]string{"forecast", "a", "b"}, "2 containers: mayfly forecast takes one, or none for all\n"},

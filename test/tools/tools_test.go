@@ -91,7 +91,7 @@ func TestExportAndImportOfRunningServers(t *testing.T) {
 	dead := `{"container":"orders","id":"dead","ts":1000,"doc":{}}` + "\n"
 	strange := `{"container":"strict","default":"5","mode":"strict"}` + "\n" + `{"container":"strict","id":"refused","doc":{"ttl":0}}` + "\n"
 	_, report = harness.ToolIn(t, secret, 1, lines+dead+strange, "import", "127.0.0.1:"+b.Port)
-	if !strings.Contains(report, fmt.Sprintf("line %d: ERR invalid ttl 0", 17+1515+3)) ||
+	if !strings.Contains(report, fmt.Sprintf("line %d: invalid ttl 0", 17+1515+3)) ||
 		!strings.Contains(report, "imported 18 containers and 1515 items; 1 are dead, 0 were written later where they go to, 1 lines are bad\n") {
 		t.Error(report)
 	}
@@ -209,7 +209,7 @@ func TestImportKeepsTimes(t *testing.T) {
 {"id":"bad","ttl":0,"_rid":"x","_ts":%[1]d}
 `, now-1000)
 	report := into(1, items, "--container", "orders", "--ttl", "2000", "--keep-times")
-	if !strings.Contains(report, "line 4: ERR invalid ttl 0") || !strings.Contains(report, "2 items; 1 are dead, 0 were written later where they go to, 1 lines are bad\n") {
+	if !strings.Contains(report, "line 4: invalid ttl 0") || !strings.Contains(report, "2 items; 1 are dead, 0 were written later where they go to, 1 lines are bad\n") {
 		t.Error(report)
 	}
 	for id, body := range map[string]string{"own": `{"id":"own","ttl":864000}`, "none": `{"id":"none"}`} {
@@ -256,6 +256,66 @@ func TestImportKeepsTimes(t *testing.T) {
 		}
 	}
 	if report := into(1, `{"container":"orders","default":"6"}`, "--apply-settings", "--max-kill", "9"); !strings.Contains(report, "line 1: CONTAINER.SET: HELD container 'orders' is on hold: case 12") {
+		t.Error(report)
+	}
+}
+
+// TestImportRehearsed: a dry run into a server of named users counts what the import then does. What the server
+// refuses costs nothing that follows.
+func TestImportRehearsed(t *testing.T) {
+	harness.Parallel(t)
+	users := filepath.Join(t.TempDir(), "users.acl")
+	drill.Check(t, os.WriteFile(users, []byte("user default off\nuser ops on >secret ~* &* +@all\n"), 0o600))
+	p := harness.Start(t, filepath.Join(t.TempDir(), "data"), "--max-value-size", "1kb", "--aclfile", users)
+	admin := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + p.Port, Username: "ops", Password: "secret", ReadTimeout: harness.Patience})
+	defer admin.Close()
+	for _, mode := range []string{"strict", "lenient"} {
+		drill.Check(t, admin.Do(t.Context(), "CONTAINER.CREATE", mode, "TTL", "60", "TTLMODE", mode, "DEADLINE", "ends").Err())
+	}
+	into := func(code int, input string, options ...string) (report string) {
+		t.Helper()
+		args := append([]string{"import", "127.0.0.1:" + p.Port, "--user", "ops"}, options...)
+		_, report = harness.ToolIn(t, []string{"REDISCLI_AUTH=secret"}, code, input, args...)
+		return report
+	}
+	long := strings.Repeat("x", 1024)
+	documents := `{"id":"first"}
+{"id":"ttl","ttl":0}
+{"id":"deadline","ends":"soon"}
+{"id":"passed","ends":"2019-08-11T17:54:14.692Z"}
+{"id":"long","x":"` + long + `"}
+{"id":"last"}
+`
+	elements := `{"container":"strict","id":"h","hash":"1:f` + fmt.Sprint(len(long)+1) + `:x` + long + `"}
+{"container":"strict","id":"k","value":"v"}
+`
+	for _, c := range []struct {
+		input, container string
+		count            string
+		bad              []string
+	}{
+		{documents, "strict", "2 items; 0 are dead, 0 were written later where they go to, 4 lines are bad\n",
+			[]string{"line 2: invalid ttl 0", `line 3: invalid ends "soon"`, "line 4: ", "line 5: a value of 1044 bytes: max-value-size of 127.0.0.1:" + p.Port + " allows 1024\n"}},
+		{documents, "lenient", "4 items; 1 are dead, 0 were written later where they go to, 1 lines are bad\n", []string{"line 5: a value of 1044 bytes"}},
+		{elements, "", "1 items; 0 are dead, 0 were written later where they go to, 1 lines are bad\n", []string{"line 1: a value of 1025 bytes"}},
+	} {
+		options := []string{}
+		if c.container != "" {
+			options = append(options, "--container", c.container)
+		}
+		for _, rehearsal := range []string{"--dry-run", ""} {
+			report := into(1, c.input, append(options, strings.Fields(rehearsal)...)...)
+			for _, want := range append(c.bad, c.count) {
+				if !strings.Contains(report, want) {
+					t.Errorf("%s %s: no %q in\n%s", c.container, rehearsal, want, report)
+				}
+			}
+		}
+	}
+	if lines, _ := harness.ToolIn(t, []string{"REDISCLI_AUTH=secret"}, 0, "", "export", "127.0.0.1:"+p.Port, "--user", "ops"); strings.Count(lines, `"id":"last","ts"`) != 2 {
+		t.Errorf("the last documents have not come:\n%s", lines)
+	}
+	if _, report := harness.Tool(t, 2, "", "export", "127.0.0.1:"+p.Port); !strings.Contains(report, "--user names the user") {
 		t.Error(report)
 	}
 }
