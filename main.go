@@ -84,16 +84,26 @@ func meantCommand(args []string) string {
 	return text + ": the commands are " + strings.Join(words, ", ") + "; without one, mayfly starts a server"
 }
 
-// run serves until a signal or SHUTDOWN. It listens before it touches the data, so a second server on the
-// same port fails before it does anything.
+// run is serve with the log that the settings ask for. The log says why the server ends, if standard error,
+// where main says it, is another place or has another form.
 func run(options *config.Config) error {
 	syscall.Umask(0o077) // only the owner may read the data
-	stop := stopSignals()
 	settings := options.Settings()
 	log, err := newLogger(settings)
 	if err != nil {
 		return err
 	}
+	if err = serve(options, log); err != nil && (settings.LogFile != "" || settings.LogFormat == config.LogJSON) {
+		log.WithLevel(zerolog.FatalLevel).Err(err).Msg("the server ends")
+	}
+	return err
+}
+
+// serve serves until a signal or SHUTDOWN. It listens before it touches the data, so a second server on the
+// same port fails before it does anything.
+func serve(options *config.Config, log zerolog.Logger) error {
+	stop := stopSignals()
+	settings := options.Settings()
 	options.LogIgnored(log)
 
 	srv := server.New(options, log)

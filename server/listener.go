@@ -125,6 +125,9 @@ func listenUnix(path string, perm fs.FileMode) (net.Listener, error) {
 	fail := func(err error) (net.Listener, error) {
 		return nil, fmt.Errorf("cannot listen on unix socket %s: %w", path, listenCause(err))
 	}
+	if most := len(syscall.RawSockaddrUnix{}.Path) - 1; len(path) > most {
+		return fail(fmt.Errorf("its path has %d bytes: legal are at most %d", len(path), most))
+	}
 	if info, err := os.Lstat(path); err == nil {
 		if info.Mode().Type() != os.ModeSocket {
 			return fail(errors.New("the file exists and is not a socket"))

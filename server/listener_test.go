@@ -86,6 +86,9 @@ func TestUnix(t *testing.T) {
 	if _, err := listenUnix(path, 0); err == nil || !strings.HasSuffix(err.Error(), "the file exists and is not a socket") {
 		t.Errorf("a file: %v", err)
 	}
+	if _, err := listenUnix("/tmp/"+strings.Repeat("x", 300), 0); err == nil || !strings.Contains(err.Error(), "its path has 305 bytes: legal are at most 1") {
+		t.Errorf("a long path: %v", err)
+	}
 	if content, err := os.ReadFile(path); string(content) != "precious" {
 		t.Errorf("the file was touched: %q, %v", content, err)
 	}

@@ -130,7 +130,11 @@ func TestFolderInUse(t *testing.T) {
 	first := harness.Start(t, filepath.Join(t.TempDir(), "data"))
 	c := first.Client()
 	drill.Check(t, c.Set(t.Context(), "k", "v", 0).Err())
-	harness.CheckRefusal(t, harness.RunToEnd(t, nil, "--bind", harness.Host(t), "--dir", first.Dir), first.Dir, "in use by another process", fmt.Sprint(first.Cmd.Process.Pid))
+	log := filepath.Join(t.TempDir(), "log")
+	harness.CheckRefusal(t, harness.RunToEnd(t, nil, "--bind", harness.Host(t), "--dir", first.Dir, "--logfile", log), first.Dir, "in use by another process", fmt.Sprint(first.Cmd.Process.Pid))
+	if text, err := os.ReadFile(log); !strings.Contains(string(text), `"level":"fatal","error":"data folder `+first.Dir+": in use by another process") {
+		t.Errorf("the log of the second server: %s%v", text, err)
+	}
 	if err := c.Set(t.Context(), "k2", "v", 0).Err(); err != nil {
 		t.Errorf("the first server after the second has tried: %v", err)
 	}
