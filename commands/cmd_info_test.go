@@ -169,6 +169,8 @@ func TestInfoExpiry(t *testing.T) {
 	for i := range 10 {
 		w.expect("OK", "SET", fmt.Sprint("k", i), "v", "EX", "1")
 	}
+	w.expect("(integer) 2", "HSET", "h", "f", "1", "g", "2")
+	w.do(1, "HPEXPIRE", "h", "1000", "FIELDS", "1", "f")
 	w.clock.Advance(time.Second)
 	w.expect("(nil)", "GET", "k0")
 	w.engine.Keyspace().PurgeOnce()
@@ -177,9 +179,12 @@ func TestInfoExpiry(t *testing.T) {
 		t.Errorf("%s removed lazily, %s actively, %s in all; want 1, 9, 10",
 			expiry["expiry_removed_lazily"], expiry["expiry_removed_actively"], stats["expired_keys"])
 	}
+	if stats["expired_subkeys"] != "1" {
+		t.Errorf("%s fields died, want 1", stats["expired_subkeys"])
+	}
 	w.expect("OK", "CONFIG", "RESETSTAT")
-	if got := infoFields(t, w.do(1, "INFO", "stats"))["expired_keys"]; got != "0" {
-		t.Errorf("after RESETSTAT %s expired", got)
+	if got := infoFields(t, w.do(1, "INFO", "stats")); got["expired_keys"] != "0" || got["expired_subkeys"] != "0" {
+		t.Errorf("after RESETSTAT %s keys and %s fields expired", got["expired_keys"], got["expired_subkeys"])
 	}
 }
 

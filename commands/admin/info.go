@@ -238,7 +238,7 @@ func statsSection(r *InfoReport) {
 	r.Field("instantaneous_output_kbps", fmt.Sprintf("%.2f", rates.NetOutput/1024))
 	r.Field("rejected_connections", c.Rejected)
 	r.Field("expired_keys", c.Expiry.RemovedLazily+c.Expiry.RemovedActively)
-	r.Field("expired_subkeys", r.KeyspaceStats.ExpiredElements)
+	r.Field("expired_subkeys", c.Elements)
 	r.Field("expired_stale_perc", fmt.Sprintf("%.2f", 100*c.Expiry.StaleShare))
 	r.Field("expired_time_cap_reached_count", c.Expiry.CapReached)
 	r.Field("expire_cycle_cpu_milliseconds", c.Expiry.TimeSpent.Milliseconds())

@@ -53,7 +53,7 @@ var configCommand = engine.Command{
 		engine.HelpRow("config", "5.0.0"),
 		{
 			Name: "resetstat", Summary: "Reset the stats returned by INFO",
-			Differs: "Resets the figures of the purge too",
+			Differs: "Resets the figures of the purge too, but for the longest cycle",
 			Flags:   engine.Admin | engine.NoScript | engine.Loading | engine.Stale | engine.OnNode,
 			Parse: engine.NoParse(func(x *engine.Context) engine.Reply {
 				x.Engine.ResetStatistics()

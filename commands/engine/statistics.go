@@ -45,6 +45,7 @@ type counters struct {
 	NetInput    int64 // bytes
 	NetOutput   int64 // bytes
 	Expiry      expiry.Stats
+	Elements    int64 // that have died and were removed
 	Evicted     int64 // items
 	Denied      int64 // wrong passwords
 	Queries     QueryCounts
@@ -90,13 +91,14 @@ func (st *statistics) countRead(s *Session, found bool) {
 
 // SinceStart returns the counters since the start of the server.
 func (e *Engine) SinceStart() counters {
-	host := e.Host.Info()
+	host, data := e.Host.Info(), e.KeyspaceStats()
 	c := counters{
 		Connections: host.TotalConnections,
 		Rejected:    host.Rejected,
 		NetInput:    host.NetInput,
 		NetOutput:   host.NetOutput,
-		Expiry:      e.KeyspaceStats().Expiry,
+		Expiry:      data.Expiry,
+		Elements:    data.ExpiredElements,
 		Evicted:     e.Memory.Evicted.Load(),
 		Denied:      e.Auth.Denied.Load(),
 		Queries:     e.Queries.read(),
@@ -128,6 +130,7 @@ func (e *Engine) SinceReset() counters {
 	c.Evicted -= base.Evicted
 	c.Denied -= base.Denied
 	c.Queries = c.Queries.plus(base.Queries, -1)
+	c.Elements -= base.Elements
 	c.Expiry.RemovedLazily -= base.Expiry.RemovedLazily
 	c.Expiry.RemovedActively -= base.Expiry.RemovedActively
 	c.Expiry.Sampled -= base.Expiry.Sampled

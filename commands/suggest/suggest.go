@@ -59,14 +59,21 @@ const (
 	HintJSON    = "the JSON.* commands are those of RedisJSON 8.6; DOC.PUT, DOC.GET and DOC.PATCH work on the same documents."
 	HintLists   = "did you mean CONTAINER.LIST?"
 	HintTypes   = "values are strings, hashes, sets, sorted sets, lists and JSON, without Redis' other types: see docs/redis-compatibility.md."
+	HintMissing = "Redis has this command, mayfly has not: see docs/redis-compatibility.md."
+	HintCopies  = "BACKUP and \"mayfly export\" copy the data, and the nodes of a cluster copy each other: see docs/backup-and-repair.md and docs/cluster.md."
 )
 
-// otherTypes are Redis' commands on types that do not exist here.
-var otherTypes = strings.Fields(`
-	geoadd geodist geohash geopos georadius georadiusbymember geosearch geosearchstore pfadd pfcount pfmerge`)
+// missing are commands of Redis that do not exist here, by what to tell of them.
+var missing = map[string][]string{
+	HintTypes: strings.Fields(`
+		geoadd geodist geohash geopos georadius georadiusbymember geosearch geosearchstore pfadd pfcount pfmerge
+		setbit getbit bitcount bitop bitpos bitfield bitfield_ro`),
+	HintMissing: strings.Fields(`sort sort_ro dump restore function fcall fcall_ro debug waitaof lolwut`),
+	HintCopies:  strings.Fields(`migrate replicaof slaveof sync psync replconf failover`),
+}
 
 // Hint returns what to tell a user of an unknown command, a sentence; empty if its name resembles none of
-// mayfly's commands, nor a command on another type. Other names get no hints: their errors have the words of Redis.
+// mayfly's commands, nor is one of Redis. Other names get no hints: their errors have the words of Redis.
 func Hint(args, commands []string) string {
 	family, verb := splitName(args)
 	if family == "ft" && verb != "" {
@@ -81,9 +88,12 @@ func Hint(args, commands []string) string {
 	if command := Command(args, commands); command != "" {
 		return "did you mean " + command + "?"
 	}
+	for text, names := range missing {
+		if slices.Contains(names, strings.ToLower(args[0])) {
+			return text
+		}
+	}
 	switch {
-	case slices.Contains(otherTypes, family) && len(family) == len(args[0]):
-		return HintTypes
 	case family == "json" && verb != "":
 		return HintJSON
 	case len(family) == len(args[0]) && (family == "containers" || family == "collections"):
