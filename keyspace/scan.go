@@ -89,7 +89,7 @@ func (tx *Tx) Random(c *Container) (id string, it Item, ok bool) {
 				at -= living
 				continue
 			}
-			hollow := t.Hollow(tx.now)
+			hollow := t.Hollow(c.Policy().DeadLimits(tx.now))
 			e := t.RandomLiving(c.Policy(), tx.now, rand.IntN, func(e *memtable.Entry) bool { return slices.Contains(hollow, e) })
 			id, it, ok = t.ID(e), t.Item(e), true
 			return

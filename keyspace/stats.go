@@ -53,7 +53,7 @@ func (s *ContainerStats) Expiring() (n int) {
 func (s *ContainerStats) addLocked(t *table, dead memtable.Stats, now int64) {
 	items := t.Table.Stats()
 	entries, bytes := t.Indexed.Size()
-	hollow := len(t.Hollow(now))
+	hollow := len(t.Hollow(t.C.Policy().DeadLimits(now)))
 	s.Documents += items.Items - dead.Items - hollow
 	s.Plain += items.Plain - dead.Plain - hollow
 	s.Bytes += items.Bytes - dead.Bytes

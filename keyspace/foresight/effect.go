@@ -58,10 +58,10 @@ func released(p *expiry.Policy, now int64) expiry.Policy {
 
 // Count implements [Tally].
 func (f *Effect) Count(t *memtable.Table, e *memtable.Entry) {
-	if e.Within(f.dead) {
+	if e.Within(f.dead) || t.IsHollow(e, f.dead) {
 		return
 	}
-	if e.Within(f.killed) {
+	if e.Within(f.killed) || t.IsHollow(e, f.killed) {
 		f.kill(t, e)
 		return
 	}

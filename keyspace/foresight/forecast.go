@@ -54,11 +54,11 @@ func (f *Forecast) Under(p *expiry.Policy) {
 
 // Count implements [Tally].
 func (f *Forecast) Count(t *memtable.Table, e *memtable.Entry) {
-	if e.Within(f.dead) {
+	if e.Within(f.dead) || t.IsHollow(e, f.dead) {
 		return
 	}
 	size := t.Size(e)
-	if e.Within(f.killed) {
+	if e.Within(f.killed) || t.IsHollow(e, f.killed) {
 		f.Killed.add(size)
 		return
 	}

@@ -1,6 +1,9 @@
 package memtable
 
-import "mayfly/keyspace/record"
+import (
+	"mayfly/expiry"
+	"mayfly/keyspace/record"
+)
 
 // Observer learns of every change of a table's items, once each, under the lock of the table's owner. The
 // items are views. A handle is the item's for as long as it lives.
@@ -31,11 +34,13 @@ func (t *Table) Handle(e *Entry) Handle {
 	return h
 }
 
-// KeyObserver is an observer that knows what the elements of an item take that are not in it: the bytes of ids and
-// bodies, and the memory, about.
+// KeyObserver is an observer that knows the elements of an item that are not in it.
 type KeyObserver interface {
 	Observer
+	// Elsewhere returns what they take: the bytes of ids and bodies, and the memory, about.
 	Elsewhere(it record.Item) (bytes, memory int64)
+	// Hollow reports whether all of them are dead by limits.
+	Hollow(it record.Item, dead expiry.Limits) bool
 }
 
 // ObserveCollections sets the observer of the items that have elements. It learns of no others.
@@ -47,6 +52,11 @@ func (t *Table) elsewhere(e *Entry) (bytes, memory int64) {
 		return 0, 0
 	}
 	return t.collections.Elsewhere(t.Item(e))
+}
+
+// IsHollow reports whether an item has elements of its own, but none that lives by limits of the dead.
+func (t *Table) IsHollow(e *Entry, dead expiry.Limits) bool {
+	return e.Collection() && t.collections != nil && t.collections.Hollow(t.Item(e), dead)
 }
 
 func (t *Table) added(h Handle, e *Entry) {

@@ -406,23 +406,23 @@ func (cs *Collections) Empty(c *Collection, limit int64) bool {
 	return true
 }
 
-// IsHollow reports whether an item lives by its own end, but none of its elements does.
-func (t *Table[C]) IsHollow(e *memtable.Entry, dead expiry.Limits) bool {
-	if t.Pages == nil || !e.Collection() || t.Pages.DueAtMost(dead.ByOwnTTL) == 0 {
+// Hollow implements [memtable.KeyObserver].
+func (o *keyObserver) Hollow(it record.Item, dead expiry.Limits) bool {
+	cs := (*Collections)(o)
+	if cs.pages.DueAtMost(dead.ByOwnTTL) == 0 {
 		return false
 	}
-	cs := t.Pages.Collections
-	c := cs.Of(t.Item(e).Body)
+	c := cs.Of(it.Body)
 	return c != nil && cs.Empty(c, dead.ByOwnTTL)
 }
 
-// Hollow returns the items that live by their own end at a moment in ms, but whose elements are all dead. It
-// looks at the collections with pages that are due.
-func (t *Table[C]) Hollow(now int64) (list []*memtable.Entry) {
+// Hollow returns the items that live by their own end and limits of the dead, but whose elements are all dead.
+// It looks at the collections with pages that are due.
+func (t *Table[C]) Hollow(dead expiry.Limits) (list []*memtable.Entry) {
 	if t.Pages == nil || t.Pages.Len() == 0 {
 		return nil
 	}
-	dead, cs := t.C.Policy().DeadLimits(now), t.Pages.Collections
+	cs := t.Pages.Collections
 	if t.Pages.DueAtMost(dead.ByOwnTTL) == 0 {
 		return nil
 	}

@@ -176,5 +176,5 @@ func (t *Table[C]) KeptStats(now, old int64) memtable.Stats {
 
 // Living returns the number of living items of a swept table.
 func (t *Table[C]) Living(now int64) int {
-	return t.Len() - t.KeptStats(now, 0).Items - len(t.Hollow(now))
+	return t.Len() - t.KeptStats(now, 0).Items - len(t.Hollow(t.C.Policy().DeadLimits(now)))
 }
