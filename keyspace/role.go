@@ -44,7 +44,7 @@ func (ks *Keyspace) loadedRole(t replica.Tail, latest int64) {
 	ks.catalogue.Used(t.Next)
 	if ks.role == nil {
 		if ks.left = t.Index > 0; ks.left {
-			ks.opt.Log.Warn().Msg("the data was of a node of a cluster, and is opened without: the cluster will not take it back")
+			ks.opt.Log.Warn().Msg("the data was of a node of a cluster, and is opened without: back in the cluster it gets everything from the others")
 		}
 		return
 	}

@@ -266,7 +266,7 @@ var options = []Option{
 		in: func(s *Settings) value { return clientAuths.of(&s.TLSAuthClients) }},
 	{Name: "requirepass", Mutable: true, Doc: "password that clients must give; none if empty",
 		in: func(s *Settings) value { return asIs.of(&s.RequirePass) }},
-	{Name: "aclfile", Doc: "file of users and their rights, for ACL LOAD and ACL SAVE; none if empty",
+	{Name: "aclfile", Doc: "file of users and their rights, for ACL LOAD and ACL SAVE; a relative path starts in dir; none if empty",
 		in: func(s *Settings) value { return asIs.of(&s.ACLFile) }},
 	{Name: "acl-pubsub-default", Default: "resetchannels", Mutable: true, Doc: "the channels of a new user: resetchannels for none, allchannels for all",
 		in: func(s *Settings) value {
@@ -424,7 +424,7 @@ var options = []Option{
 		in: func(s *Settings) value { return logLevels.of(&s.LogLevel) }},
 	{Name: "log-format", Default: "auto", Doc: "format of the log on standard error; auto is pretty on a terminal, json elsewhere",
 		in: func(s *Settings) value { return logFormats.of(&s.LogFormat) }},
-	{Name: "logfile", Doc: "file to append the log to; standard error if empty",
+	{Name: "logfile", Doc: "file to append the log to, made anew if it was moved away; standard error if empty",
 		in: func(s *Settings) value { return asIs.of(&s.LogFile) }},
 	{Name: "pidfile", Doc: "file that holds the process id while the server runs; none if empty",
 		in: func(s *Settings) value { return asIs.of(&s.PidFile) }},
