@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"mayfly/commands/engine"
+	"mayfly/keyspace"
 )
 
 // A Lookahead reads ids from the first arguments of commands. Other commands add nothing.
@@ -21,12 +22,12 @@ func TestLookahead(t *testing.T) {
 	}
 	s.Multi.Open = true
 	a.Add(s, []string{"GET", "queued"})
-	if !slices.Equal(a.Containers, []string{"7", "orders", "7"}) || !slices.Equal(a.IDs, []string{"a", "b", "h"}) {
-		t.Errorf("it looks for %q in %q", a.IDs, a.Containers)
+	if want := []keyspace.Lookup{{Container: "7", ID: "a"}, {Container: "orders", ID: "b"}, {Container: "7", ID: "h", Field: "i"}}; !slices.Equal(a.Lookups, want) {
+		t.Errorf("it looks for %q, want %q", a.Lookups, want)
 	}
 	w := newHarness(t)
 	w.engine.Prefetch(&a)
-	if len(a.IDs) > 0 || a.IDs[:1][0] != "" {
+	if len(a.Lookups) > 0 || a.Lookups[:1][0].ID != "" {
 		t.Error("it is kept")
 	}
 }

@@ -1,8 +1,9 @@
 package keyspace
 
 import (
+	"fmt"
 	"maps"
-	"slices"
+	"strings"
 	"testing"
 
 	"mayfly/expiry"
@@ -19,22 +20,22 @@ func BenchmarkGets(b *testing.B) {
 			drill.Check(b, ks.Wait(lsn))
 		}
 	}
-	containers := slices.Repeat([]string{"0"}, depth)
 	for name, warm := range map[string]bool{"cold": false, "warm": true} {
 		b.Run(name, func(b *testing.B) {
 			var w Prefetcher
-			pipeline := make([]string, depth)
+			pipeline := make([]Lookup, depth)
 			b.ReportAllocs()
 			next := 0
 			for b.Loop() {
 				for i := range pipeline {
 					next = (next + 791_909) % len(ids)
-					pipeline[i] = ids[next]
+					pipeline[i] = Lookup{Container: "0", ID: ids[next]}
 				}
 				if warm {
-					w.Prefetch(ks, containers, pipeline)
+					w.Prefetch(ks, pipeline)
 				}
-				for _, id := range pipeline {
+				for i := range pipeline {
+					id := pipeline[i].ID
 					ks.BeginKey(&tx, id)
 					if it, ok := tx.Get(tx.Container("0"), id); !ok || it.Body[len(it.Body)-1] != '}' {
 						b.Fatal("missing")
@@ -53,14 +54,26 @@ func TestPrefetchOnlyReads(t *testing.T) {
 	o.put("0", "lives", `{"a":1}`, expiry.Never)
 	o.putFor("0", "dead", 10)
 	o.putFor("1", "", 10)
+	var tx Tx
+	o.BeginAll(&tx)
+	hash, _ := tx.EditElements(tx.Container("0"), "hash", HashKind)
+	for i := range 1000 {
+		hash.Set(Element{Field: fmt.Sprint(i), Value: "value"})
+	}
+	hash.Close()
+	list, _ := tx.EditList(tx.Container("0"), "list")
+	list.Push(false, strings.Repeat("x", 2000))
+	list.Close()
+	tx.Close()
 	o.clock.Advance(11e9)
 	before := o.dump()
 	p := o.partitionOf("locked")
 	p.Mu.Lock()
 	var w Prefetcher
 	for range 3 {
-		w.Prefetch(o.Keyspace, nil, nil)
-		w.Prefetch(o.Keyspace, []string{"0", "0", "1", "none", "0", "0"}, []string{"lives", "dead", "", "lives", "missing", "locked"})
+		w.Prefetch(o.Keyspace, nil)
+		w.Prefetch(o.Keyspace, []Lookup{{"0", "lives", "f"}, {"0", "dead", ""}, {"1", "", "f"}, {"none", "lives", ""}, {"0", "missing", "f"},
+			{"0", "locked", "f"}, {"0", "hash", "7"}, {"0", "hash", "none"}, {"0", "list", "f"}})
 	}
 	p.Mu.Unlock()
 	for _, p := range o.partitions {

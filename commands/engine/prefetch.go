@@ -2,12 +2,12 @@ package engine
 
 import "mayfly/keyspace"
 
-// Lookahead collects the keys of commands that have arrived and not begun, as far as their first
-// arguments tell. [Engine.Prefetch] makes their look-up cheaper. It is a hint: a wrong one does no harm.
-// The zero value is ready. Not safe for concurrent use.
+// Lookahead collects the keys of commands that have arrived and not begun, as far as their first arguments
+// tell, and the arguments behind them, which may be fields. [Engine.Prefetch] makes their look-up cheaper. It
+// is a hint: a wrong one does no harm. The zero value is ready. Not safe for concurrent use.
 type Lookahead struct {
-	prefetcher      keyspace.Prefetcher
-	Containers, IDs []string
+	prefetcher keyspace.Prefetcher
+	Lookups    []keyspace.Lookup
 }
 
 // LookaheadArgs is the number of a command's arguments that a Lookahead reads.
@@ -17,16 +17,16 @@ const LookaheadArgs = 3
 // Prefetch.
 func (a *Lookahead) Add(s *Session, args []string) {
 	r := s.findCached(args[0])
-	if r == nil || r.Subcommands != nil || s.Multi.Open {
+	if r == nil || r.Subcommands != nil || r.Stores || s.Multi.Open || r.Items.First == 0 || r.Items.First >= len(args) {
 		return
 	}
-	switch first := r.Items.First; {
-	case first == 0 || first >= len(args) || r.Stores:
-	case first == 1, r.Counted:
-		a.Containers, a.IDs = append(a.Containers, s.Database), append(a.IDs, args[first])
-	default: // the container precedes the ids
-		a.Containers, a.IDs = append(a.Containers, args[1]), append(a.IDs, args[first])
+	look := keyspace.Lookup{Container: s.Database, ID: args[r.Items.First]}
+	if next := r.Items.First + 1; next > 2 && !r.Counted {
+		look.Container = args[1] // it precedes the ids
+	} else if next < len(args) {
+		look.Field = args[next]
 	}
+	a.Lookups = append(a.Lookups, look)
 }
 
 // WorthPrefetching reports whether prefetching pays: the items do not fit into the processor's cache.
@@ -37,10 +37,9 @@ func (e *Engine) WorthPrefetching() bool {
 
 // Prefetch fetches the collected keys into the processor's cache and clears the Lookahead.
 func (e *Engine) Prefetch(a *Lookahead) {
-	if len(a.IDs) > 1 { // a single fetch has nothing to overlap with
-		a.prefetcher.Prefetch(e.Keyspace(), a.Containers, a.IDs)
+	if len(a.Lookups) > 1 { // a single fetch has nothing to overlap with
+		a.prefetcher.Prefetch(e.Keyspace(), a.Lookups)
 	}
-	clear(a.Containers)
-	clear(a.IDs)
-	a.Containers, a.IDs = a.Containers[:0], a.IDs[:0]
+	clear(a.Lookups)
+	a.Lookups = a.Lookups[:0]
 }

@@ -28,6 +28,12 @@ func (p *Prefetcher) Add(t *Table, id string) {
 	}
 }
 
+// Len returns the number of look-ups.
+func (p *Prefetcher) Len() int { return len(p.lookups) }
+
+// Found returns the entry that Run has found for a look-up, most likely that of its id; nil: there is none.
+func (p *Prefetcher) Found(i int) *Entry { return p.lookups[i].e }
+
 // Reset drops all look-ups.
 func (p *Prefetcher) Reset() {
 	clear(p.lookups)

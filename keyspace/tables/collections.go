@@ -303,6 +303,14 @@ func (cs *Collections) Page(c *Collection, number uint64) (h memtable.Handle, e 
 	return cs.pages.Lookup(record.View(c.PageID(buf[:0], number)))
 }
 
+// Prefetch adds the look-up of the page that has a field, of the collection with a head.
+func (cs *Collections) Prefetch(p *memtable.Prefetcher, head, field string) {
+	if c := cs.Of(head); c != nil && c.List.Len() == 0 {
+		var buf [40]byte
+		p.Add(cs.pages, record.View(c.PageID(buf[:0], uint64(c.Bucket(field)))))
+	}
+}
+
 // Pages yields the pages of a collection, in the order of buckets or of a list.
 func (cs *Collections) Pages(c *Collection) func(yield func(*memtable.Entry) bool) {
 	return func(yield func(*memtable.Entry) bool) {
