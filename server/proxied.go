@@ -17,7 +17,7 @@ import (
 func (c *conn) forward(f *engine.Forward) error {
 	if c.proxy == nil {
 		c.proxy = forward.New(forward.Options{
-			Leaders: c.server.engine.Leaders(c.session), Send: c.send, Gone: c.goneAway,
+			Leaders: c.server.engine.Leaders(c.session), Send: c.send, Gone: c.goneAway, Stops: c.stops, Finish: shutDownWrites,
 			Ended: func(nc net.Conn) bool { return (&socket{Conn: nc}).ended() }, Watch: c.watch,
 		})
 	}
@@ -53,10 +53,16 @@ func (c *conn) goneAway() error {
 	switch {
 	case c.killed.Load():
 		return errKilled
-	case c.server.stopping.Load():
-		return errStopping
 	case c.socket.ended():
 		return io.EOF
+	}
+	return nil
+}
+
+// stops returns why nothing more is executed for the client; nil: it is.
+func (c *conn) stops() error {
+	if c.server.stopping.Load() {
+		return errStopping
 	}
 	return nil
 }

@@ -93,6 +93,14 @@ func (s *socket) shutDown() {
 // shutDown ends the connection of a descriptor without closing it.
 func shutDown(fd int) { _ = syscall.Shutdown(fd, syscall.SHUT_RDWR) } // fails if the client has gone
 
+// shutDownWrites tells the other side that nothing more comes, without waiting for writes under way. A connection
+// within this process cannot: its other side stops by itself.
+func shutDownWrites(nc net.Conn) {
+	if raw, err := rawConn(nc); err == nil {
+		_ = raw.Control(func(fd uintptr) { _ = syscall.Shutdown(int(fd), syscall.SHUT_WR) }) // fails if it is gone
+	}
+}
+
 // lingerClose ends the connection from our side so that the last reply arrives. Closing a socket with unread
 // bytes of the client would reset the connection and might destroy the reply.
 func (s *socket) lingerClose() {

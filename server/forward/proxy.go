@@ -33,6 +33,8 @@ type Options struct {
 	Leaders Leaders
 	Send    func(p []byte) error     // sends replies to the client; the error ends its connection
 	Gone    func() error             // why the client needs no reply any more; nil: it does
+	Stops   func() error             // why nothing more is sent to the leader; nil: it is. Replies under way still count
+	Finish  func(conn net.Conn)      // tells the other side that nothing more comes, and lets it reply
 	Ended   func(conn net.Conn) bool // reports whether the other side has ended a connection
 
 	// Watch calls wake once the client has hung up, until stop is called. Any goroutine may call wake.
@@ -71,6 +73,7 @@ type Proxy struct {
 	out     []byte // replies for the client
 	partial bool   // the client has got a part of the reply under way
 	gone    error  // of the client: its connection ends
+	stops   error  // of this node: its connection ends after the replies under way
 }
 
 // entry is a command of the batch.
@@ -150,12 +153,13 @@ func (p *Proxy) end() {
 	p.lost, p.watched = p.lost || p.watched, false
 }
 
-// Flush passes the commands on and sends their replies. The error ends the connection of the client.
+// Flush passes the commands on and sends their replies. The error ends the connection of the client. If this node
+// stops, commands that have no reply by the end get none, as at a leader that stops.
 func (p *Proxy) Flush() error {
 	rest := p.batch
-	for len(rest) > 0 && p.gone == nil {
+	for len(rest) > 0 && p.gone == nil && p.stops == nil {
 		refusal := p.connect()
-		if p.gone != nil {
+		if p.gone != nil || p.stops != nil {
 			break
 		}
 		if refusal != "" {
@@ -183,7 +187,7 @@ func (p *Proxy) Flush() error {
 	if cap(p.out) > 2*fullReplies {
 		p.out = nil
 	}
-	return p.gone
+	return cmp.Or(p.gone, p.stops)
 }
 
 // pause waits for a channel, or until the client is gone.
@@ -203,6 +207,9 @@ var knowsNoUsers = engine.ErrKnowsNoUsers.Error()
 func (p *Proxy) connect() (refusal string) {
 	_, patience := engine.Patience()
 	for p.gone == nil {
+		if p.stops = cmp.Or(p.stops, p.o.Stops()); p.stops != nil {
+			return ""
+		}
 		id, again := p.o.Leaders.Leader()
 		if p.stream != nil && (id != 0 && id != p.stream.leader || !p.stream.suits(&p.state) || p.o.Ended(p.stream.conn)) {
 			p.end()
@@ -331,7 +338,7 @@ func (p *Proxy) round(list []entry) (rest []entry) {
 	refused := 0 // commands before i that the node has not run
 	for i := range list {
 		moved, err := p.reply(r, &list[i], list[i-refused:i])
-		if err != nil && p.gone == nil {
+		if err != nil && p.gone == nil && p.stops == nil {
 			p.failAll(list[i-refused:i], engine.ErrNotRun.Error())
 			p.failUnknown(list[i:])
 		}
@@ -558,6 +565,11 @@ func (s *stream) look() error {
 	p, now := s.proxy, clock.Monotonic()
 	if p.gone = p.o.Gone(); p.gone != nil {
 		return p.gone
+	}
+	if p.stops == nil {
+		if p.stops = p.o.Stops(); p.stops != nil {
+			p.o.Finish(s.conn) // what has run is replied to; what blocks ends
+		}
 	}
 	if p.o.Leaders.LeaderReachable(s.leader) {
 		s.healthy = now

@@ -37,7 +37,7 @@ func TestLeaderWithoutUsers(t *testing.T) {
 	var sent string
 	p := New(Options{
 		Leaders: oldLeader{}, Send: func(b []byte) error { sent += string(b); return nil }, Gone: func() error { return nil },
-		Ended: func(net.Conn) bool { return false }, Watch: func(func()) func() { return func() {} },
+		Ended: func(net.Conn) bool { return false }, Stops: func() error { return nil }, Watch: func(func()) func() { return func() {} },
 	})
 	defer p.Close()
 	for _, tt := range []struct {
@@ -86,7 +86,7 @@ func TestClientThatHangsUp(t *testing.T) {
 	var left error
 	stopped := false
 	p := New(Options{
-		Leaders: &l, Send: func([]byte) error { return nil }, Gone: func() error { return left }, Ended: func(net.Conn) bool { return false },
+		Leaders: &l, Send: func([]byte) error { return nil }, Gone: func() error { return left }, Ended: func(net.Conn) bool { return false }, Stops: func() error { return nil },
 		Watch: func(wake func()) func() {
 			left = io.EOF
 			wake()
