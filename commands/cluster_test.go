@@ -455,6 +455,30 @@ func TestDeposedUnnoticed(t *testing.T) {
 	w.replies("\"1\"", 2, "GET", "foo")
 }
 
+// TestWatchOfReadonly: with cluster-proxy the leader watches the keys. So after READONLY, too, the leader runs reads
+// while keys are watched: EXEC would take an older value for what was watched.
+func TestWatchOfReadonly(t *testing.T) {
+	t.Parallel()
+	w, f := newNodeHarness(t)
+	w.do(1, "SET", "foo", "1")
+	w.engine.Keyspace().Follow()
+	f.become(w, follows())
+	w.engine.SetProxy(true)
+	for _, step := range []struct {
+		command   string
+		forwarded bool
+	}{
+		{"READONLY", false}, {"GET foo", false}, {"WATCH foo", true}, {"GET foo", true}, {"EVAL_RO return{redis.call('get',KEYS[1])} 1 foo", true},
+		{"MULTI", false}, {"GET foo", false}, {"EXEC", true}, {"GET foo", false},
+		{"WATCH foo", true}, {"UNWATCH", false}, {"GET foo", false},
+		{"WATCH foo", true}, {"MULTI", false}, {"DISCARD", false}, {"GET foo", false},
+	} {
+		if out := w.engine.Execute(w.session(2), strings.Fields(step.command)); (out.Forward != nil) != step.forwarded || out.Deferred {
+			t.Errorf("%s: %+v", step.command, out)
+		}
+	}
+}
+
 // TestHandover: what a leader has executed before an orderly handover is answered, reads and writes; what
 // comes then waits, and is redirected. A deposed leader answers the writes that the log has.
 func TestHandover(t *testing.T) {

@@ -17,7 +17,8 @@ import (
 //     no commit.
 //   - Write, ReadOnly and OnLeader: the leader runs it. Its reply leaves once a majority has confirmed, after
 //     the command has run, that the node leads.
-//   - ReadOnly again: after READONLY on its connection any node runs it, on its own past.
+//   - ReadOnly again: after READONLY on its connection any node runs it, on its own past, unless keys are watched at
+//     the leader: what is read then must be as new as the watch.
 //
 // EXEC has the place of what it runs. Another node replies with MOVED and the leader's address.
 
@@ -77,7 +78,7 @@ func (e *Engine) admitInCluster(s *Session, r *Row, args []string) error {
 		return nil
 	}
 	v := e.Cluster.View()
-	if s.Readonly && needs&(Write|OnLeader) == 0 && !v.Leads() && (v.Role.Open() || v.Role == topology.Loading) {
+	if s.Readonly && s.remote != watches && needs&(Write|OnLeader) == 0 && !v.Leads() && (v.Role.Open() || v.Role == topology.Loading) {
 		s.Service = serveStale
 		if !loaded || v.Role == topology.Loading {
 			return ErrLoadingData
