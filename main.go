@@ -151,6 +151,7 @@ func serve(options *config.Config, log zerolog.Logger) error {
 		log.Warn().Str("dir", settings.Dir).Msg(advice)
 	}
 	applyChanges(options, e)
+	defer server.WritePID(settings, log)() // a second server on the folder has failed by now, and leaves the file alone
 	srv.Start(e)
 	for _, option := range []string{"port", "tls-port"} { // the server listens on them before that
 		options.OnChange(option, func(s *config.Settings) error {
@@ -161,7 +162,7 @@ func serve(options *config.Config, log zerolog.Logger) error {
 	select {
 	case <-storage.ready:
 		started()
-		defer server.NotifyReady(settings, log)()
+		server.NotifyReady(settings, log)
 		log.Info().Strs("addresses", srv.Addresses()).Str("dir", settings.Dir).Int("pid", os.Getpid()).
 			Str("version", server.Version).Msg("ready")
 		welcome(os.Stdout, srv.Addresses(), srv.PageURL(), settings, e.Keyspace().Untouched())

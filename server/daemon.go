@@ -37,20 +37,21 @@ func OpenLog(s *config.Settings) (io.Writer, error) {
 	return logFile(s.LogFile), nil
 }
 
-// NotifyReady reports that the server serves clients: it writes the pidfile and notifies systemd. It logs
-// failures, which the server survives. The function that it returns removes the pidfile.
-func NotifyReady(s *config.Settings, log zerolog.Logger) (remove func()) {
-	remove = func() {}
-	if s.PidFile != "" {
-		if err := os.WriteFile(s.PidFile, fmt.Appendln(nil, os.Getpid()), 0o644); err != nil {
-			log.Warn().Err(err).Msg("cannot write the pidfile")
-		} else {
-			remove = func() { _ = os.Remove(s.PidFile) } // a file that is left behind does no harm
-		}
+// WritePID writes the pidfile. It logs failures, which the server survives. The function that it returns removes
+// the file.
+func WritePID(s *config.Settings, log zerolog.Logger) (remove func()) {
+	if s.PidFile == "" {
+		return func() {}
 	}
-	Notify(s, log, "READY=1\nSTATUS=ready")
-	return remove
+	if err := os.WriteFile(s.PidFile, fmt.Appendln(nil, os.Getpid()), 0o644); err != nil {
+		log.Warn().Err(err).Msg("cannot write the pidfile")
+		return func() {}
+	}
+	return func() { _ = os.Remove(s.PidFile) } // a file that is left behind does no harm
 }
+
+// NotifyReady notifies systemd that the server serves clients.
+func NotifyReady(s *config.Settings, log zerolog.Logger) { Notify(s, log, "READY=1\nSTATUS=ready") }
 
 // WritePorts writes the port file, which a script that waits for it never reads half. It logs failures, which
 // the server survives. The function that it returns removes the file.

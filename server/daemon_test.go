@@ -39,7 +39,8 @@ func TestSupervision(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", path)
 	for _, kind := range []string{"systemd", "auto"} {
 		s := loadSettings(t, "--supervised", kind, "--pidfile", pidFile)
-		remove := NotifyReady(s, zerolog.Nop())
+		remove := WritePID(s, zerolog.Nop())
+		NotifyReady(s, zerolog.Nop())
 		if got := told(); !strings.HasPrefix(got, "READY=1\n") {
 			t.Errorf("%s: systemd is told %q", kind, got)
 		}
@@ -58,13 +59,16 @@ func TestSupervision(t *testing.T) {
 
 	var log bytes.Buffer
 	logger := zerolog.New(&log)
+	WritePID(loadSettings(t), logger)
 	NotifyReady(loadSettings(t), logger)
 	t.Setenv("NOTIFY_SOCKET", "")
 	NotifyReady(loadSettings(t, "--supervised", "auto"), logger)
 	if log.Len() > 0 {
 		t.Errorf("logged: %s", &log)
 	}
-	NotifyReady(loadSettings(t, "--supervised", "systemd", "--pidfile", "/no/such/folder/pid"), logger)
+	unwritable := loadSettings(t, "--supervised", "systemd", "--pidfile", "/no/such/folder/pid")
+	WritePID(unwritable, logger)
+	NotifyReady(unwritable, logger)
 	for _, text := range []string{"NOTIFY_SOCKET", "/no/such/folder/pid"} {
 		if !strings.Contains(log.String(), text) {
 			t.Errorf("the log does not say %q: %s", text, &log)

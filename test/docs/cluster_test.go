@@ -163,15 +163,15 @@ print(run("DOC.GET", "carts", "7").decode())
 }
 
 // TestStopWhileForming stops a node whose peers never come. It has not said that it is ready, and says why it
-// waits, to tools too.
+// waits, to tools too. Its pidfile tells what to stop.
 func TestStopWhileForming(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()
-	host := harness.Host(t)
+	host, pidFile := harness.Host(t), filepath.Join(t.TempDir(), "mayfly.pid")
 	var out harness.LogBuffer
 	p := &harness.Process{T: t}
 	p.Cmd = exec.Command(harness.Binary, "--bind", host, "--cluster-id", "a", "--cluster-addr", host+":7101",
-		"--cluster-peers", "a="+host+":7101,b="+host+":7102", "--dir", filepath.Join(t.TempDir(), "data"))
+		"--cluster-peers", "a="+host+":7101,b="+host+":7102", "--dir", filepath.Join(t.TempDir(), "data"), "--pidfile", pidFile)
 	p.Cmd.Stdout, p.Cmd.Stderr = &out, &p.Log
 	drill.Check(t, p.Cmd.Start())
 	t.Cleanup(p.Discard)
@@ -184,7 +184,13 @@ func TestStopWhileForming(t *testing.T) {
 			t.Errorf("mayfly %s says %s", name, text)
 		}
 	}
+	if text, err := os.ReadFile(pidFile); err != nil || string(text) != fmt.Sprintln(p.Cmd.Process.Pid) {
+		t.Errorf("the pidfile says %q, %v", text, err)
+	}
 	p.Terminate()
+	if _, err := os.Stat(pidFile); err == nil {
+		t.Error("the pidfile is left behind")
+	}
 	if out.String() != "" || strings.Contains(p.Log.String(), `"ready"`) {
 		t.Errorf("it printed %q and logged\n%s", &out, &p.Log)
 	}
