@@ -159,12 +159,13 @@ const (
 
 // fromServer exports what a client can see. Each item is as it was at one moment; together they are
 // not. An item that changes during the export appears in its old or in its new state.
-func (e *exporter) fromServer(address string, o *serverOptions) error {
+func (e *exporter) fromServer(address string, o *serverOptions) (err error) {
 	conn, err := o.connect(address)
 	if err != nil {
 		return err
 	}
 	defer conn.close()
+	defer func() { err = cmp.Or(conn.passedOn(err), err) }()
 	reply, err := conn.do("CONTAINER.LIST")
 	names, err := redis.Strings(reply, err)
 	if err != nil {

@@ -370,6 +370,9 @@ func (s *serverTarget) judge(err error) error {
 	if err == nil {
 		return nil
 	}
+	if moved := s.conn.passedOn(err); moved != nil {
+		return fatal{moved}
+	}
 	_, refused := errors.AsType[redis.Error](err)
 	if _, ok := errors.AsType[unsettled](err); ok || refused {
 		return err

@@ -207,9 +207,9 @@ func TestTopOnTerminal(t *testing.T) {
 	}
 }
 
-// TestForecastOfFollower: forecast and top show the own data of a follower, which passes other clients on to
-// the leader.
-func TestForecastOfFollower(t *testing.T) {
+// TestToolsOfFollower: forecast and top show the own data of a follower, which passes other clients on to the
+// leader. Export and import end with the first command, and name the leader.
+func TestToolsOfFollower(t *testing.T) {
 	harness.Parallel(t)
 	c := harness.StartCluster(t, 3)
 	leader := c.Leader()
@@ -225,5 +225,17 @@ func TestForecastOfFollower(t *testing.T) {
 	}
 	if out, _ := harness.Tool(t, 0, "", append([]string{"top", "-n", "1"}, follower...)...); !strings.Contains(out, " living 1 ") {
 		t.Errorf("top writes %s", out)
+	}
+	lines, _ := harness.Tool(t, 0, "", "export", leader.ClientAddr)
+	address := net.JoinHostPort(host, port)
+	for _, args := range [][]string{{"export"}, {"import"}, {"import", "--dry-run"}, {"import", "--container", "orders"}} {
+		input := lines
+		if len(args) > 1 && args[1] == "--container" {
+			input = "{\"_id\":\"2\"}\n{\"_id\":\"3\"}\n"
+		}
+		_, text := harness.Tool(t, 2, input, append(args, address)...)
+		if want := address + " is a follower of its cluster: name its leader instead, " + leader.ClientAddr; strings.Count(text, "follower") != 1 || !strings.Contains(text, want) || strings.Contains(text, "MOVED") {
+			t.Errorf("%v: %s", args, text)
+		}
 	}
 }
