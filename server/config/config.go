@@ -86,6 +86,10 @@ func (c *Config) ConfigSet(pairs [][2]string) error {
 	if err := next.checkProof(false); err != nil {
 		return setFailed(pairs[0][0], err)
 	}
+	if i := slices.Index(options, lookUpOption("requirepass")); i >= 0 {
+		// Last, so that it is never undone: its old value is not the password that a line or file of users gave.
+		options = append(slices.Delete(options, i, i+1), lookUpOption("requirepass"))
+	}
 	for i, o := range options {
 		if err := c.applyLocked(o, was, &next); err != nil {
 			for _, done := range options[:i] {

@@ -41,7 +41,7 @@ func applyUserOptions(us *access.Users, s *Settings) error {
 	us.AllChannels.Store(s.AllChannels)
 	us.Log.SetLength(s.ACLLogLen)
 	if s.ACLFile != "" {
-		return nil // requirepass counts no more
+		return nil // at the start and in ACL LOAD only the file counts
 	}
 	return us.SetDefaultPassword(s.RequirePass)
 }
@@ -50,10 +50,13 @@ func applyUserOptions(us *access.Users, s *Settings) error {
 func (c *Config) beginUsers(s *Settings) {
 	_ = applyUserOptions(c.users, s) // the rules are legal
 	c.OnChange("requirepass", func(s *Settings) error {
-		if s.ACLFile != "" {
-			return nil
+		if err := c.users.SetDefaultPassword(s.RequirePass); err != nil {
+			return err
 		}
-		return c.users.SetDefaultPassword(s.RequirePass)
+		if s.ACLFile != "" {
+			c.users.Unsaved.Store(true) // ACL LOAD and a restart lose it
+		}
+		return nil
 	})
 	c.OnChange("acllog-max-len", func(s *Settings) error {
 		c.users.Log.SetLength(s.ACLLogLen)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -104,6 +105,37 @@ func TestFileOfUsers(t *testing.T) {
 	if err := load(t).SaveUsers(); err != engine.ErrNoUserFile {
 		t.Error(err)
 	}
+}
+
+func TestPasswordBesideFileOfUsers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "users.acl")
+	drill.Check(t, os.WriteFile(path, []byte("user default on >file ~* &* +@all\n"), 0o600))
+	c := load(t, "--aclfile", path, "--requirepass", "start")
+	c.OnChange("timeout", func(*Settings) error { return errors.New("refused") })
+	takes := func(passwords ...string) {
+		t.Helper()
+		for _, password := range []string{"start", "file", "set"} {
+			if got := c.Users().Authenticate("default", password) != nil; got != slices.Contains(passwords, password) {
+				t.Errorf("the password %s is taken: %v", password, got)
+			}
+		}
+	}
+	takes("file")
+	// Whatever fails beside it, the password stays that of the file.
+	if err := c.ConfigSet([][2]string{{"requirepass", "set"}, {"timeout", "7"}}); err == nil {
+		t.Fatal("the change succeeds")
+	}
+	takes("file")
+	drill.Check(t, c.ConfigSet([][2]string{{"requirepass", "set"}}))
+	if takes("set"); !c.Users().Unsaved.Load() {
+		t.Error("a restart loses the password, and nothing tells")
+	}
+	drill.Check(t, c.LoadUsers())
+	takes("file")
+	drill.Check(t, c.ConfigSet([][2]string{{"requirepass", ""}}))
+	takes("start", "file", "set") // as in Redis it needs none
+	drill.Check(t, c.SaveUsers(), c.LoadUsers())
+	takes("start", "file", "set")
 }
 
 func TestRewriteUsers(t *testing.T) {
