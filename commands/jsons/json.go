@@ -234,6 +234,23 @@ func (p *jsonPath) findWithin(budget *jsonpath.Budget, doc string) ([]jsonpath.S
 	return p.FindWithin(budget, nil, doc)
 }
 
+// forEdit is find for a command that changes the matches. text is the document in which they are: the one
+// without repeated names, if the path leads through any.
+func (p *jsonPath) forEdit(doc string) (text string, spans []jsonpath.Span, err error) {
+	if p.Static() {
+		s, ok, repeated, err := p.FirstForEdit(doc)
+		if !repeated && ok {
+			return doc, []jsonpath.Span{s}, err
+		}
+		if !repeated {
+			return doc, nil, err
+		}
+	}
+	doc = jsonedit.Unrepeated(doc)
+	spans, err = p.find(doc)
+	return doc, spans, err
+}
+
 // transformJSON is jsonedit.Transform for a document of at most maxSize bytes. It ends when the values grow
 // by more than that: a long value at many places would fill the memory before the document is judged.
 func transformJSON(doc string, spans []jsonpath.Span, maxSize int, f func(i int, value string) (string, error)) (string, error) {

@@ -41,13 +41,18 @@ func (c jsonChange) runAtOne(in *engine.Input, p jsonPath, name string) engine.R
 	return editingJSON(in, events.JSON(name), jsonEditor{
 		absent: func() (engine.Reply, error) { return engine.Null, errJSONMissing },
 		apply: func(body string) (string, engine.Reply, error) {
-			s, found, err := p.First(body)
+			doc := body
+			s, found, repeated, err := p.FirstForEdit(doc)
+			if repeated {
+				doc = jsonedit.Unrepeated(doc)
+				s, found, err = p.First(doc)
+			}
 			if err != nil || !found && !p.Legacy() {
 				return body, engine.Array(), err
 			}
 			text, r, ok := "", engine.Null, false
 			if found {
-				text, r, ok, err = c.apply(s.Text(body))
+				text, r, ok, err = c.apply(s.Text(doc))
 			}
 			switch {
 			case err != nil:
@@ -57,20 +62,20 @@ func (c jsonChange) runAtOne(in *engine.Input, p jsonPath, name string) engine.R
 			case !ok:
 				return body, engine.Array(engine.Null), nil
 			}
-			return body[:s.From] + text + body[s.To:], r, nil
+			return doc[:s.From] + text + doc[s.To:], r, nil
 		},
 	})
 }
 
 // edit changes all matches of a path.
 func (c jsonChange) edit(body string, p jsonPath, maxSize int) (string, engine.Reply, error) {
-	spans, err := p.find(body)
+	doc, spans, err := p.forEdit(body)
 	if err != nil {
 		return "", engine.Null, err
 	}
 	elems, changed := make([]engine.Reply, len(spans)), make([]bool, len(spans))
 	answer := -1
-	text, err := transformJSON(body, spans, maxSize, func(i int, value string) (string, error) {
+	text, err := transformJSON(doc, spans, maxSize, func(i int, value string) (string, error) {
 		text, r, ok, err := c.apply(value)
 		if err != nil {
 			return "", err
@@ -86,12 +91,14 @@ func (c jsonChange) edit(body string, p jsonPath, maxSize int) (string, engine.R
 	switch {
 	case err != nil:
 		return "", engine.Null, err
+	case answer < 0 && !p.Legacy():
+		return body, engine.Array(elems...), nil
 	case !p.Legacy():
 		return text, engine.Array(elems...), nil
 	case answer < 0:
 		return "", engine.Null, p.missing(c.kind)
 	case c.moves && len(spans) > 1:
-		answer = changedLast(body, spans, changed)
+		answer = changedLast(doc, spans, changed)
 	}
 	return text, elems[answer], nil
 }
@@ -326,8 +333,11 @@ func parseJSONArrPop(in *engine.Input) (engine.Run, error) {
 			return value, engine.Null, false, nil
 		}
 		text, popped := jsonedit.Pop(value, index)
-		if popped == "" {
+		switch {
+		case popped == "":
 			return text, engine.Null, true, nil
+		case format == expandAll:
+			popped = jsonedit.Unrepeated(popped)
 		}
 		room := newReplyRoom(maxSize)
 		if r := room.check(format.reply(room, popped)); r.Kind == engine.KindError {
@@ -375,12 +385,12 @@ func parseJSONClear(in *engine.Input) (engine.Run, error) {
 	return editingJSON(in, events.JSON("json.clear"), jsonEditor{
 		absent: func() (engine.Reply, error) { return engine.Null, errJSONMissing },
 		apply: func(body string) (string, engine.Reply, error) {
-			spans, err := p.find(body)
+			doc, spans, err := p.forEdit(body)
 			if err != nil {
 				return "", engine.Null, err
 			}
 			cleared := 0
-			text, err := jsonedit.Transform(body, spans, func(_ int, value string) (string, error) {
+			text, err := jsonedit.Transform(doc, spans, func(_ int, value string) (string, error) {
 				text, changed := jsonedit.Clear(value)
 				if changed {
 					cleared++

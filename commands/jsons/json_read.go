@@ -48,6 +48,9 @@ func (q jsonQuestion) run(key string, p jsonPath) engine.Run {
 
 // answer is the reply for a document.
 func (q jsonQuestion) answer(p jsonPath, doc string) engine.Reply {
+	if !p.Static() {
+		doc = jsonedit.Unrepeated(doc)
+	}
 	if p.Legacy() {
 		return q.first(p, doc)
 	}
@@ -270,6 +273,9 @@ func parseJSONResp(in *engine.Input) (engine.Run, error) {
 		return nil, err
 	}
 	return jsonQuestion{missing: engine.Null, none: engine.Fail(p.missing(""))}.runWithin(in, p, func(room *replyRoom, value string) (engine.Reply, error) {
+		if p.Static() { // else the whole document is so
+			value = jsonedit.Unrepeated(value)
+		}
 		return respOfJSON(room, value), nil
 	}), nil
 }
@@ -489,6 +495,9 @@ func (g *jsonGet) reply(_ *engine.Context, doc string) engine.Reply {
 }
 
 func (g *jsonGet) replyWithin(room *replyRoom, doc string) engine.Reply {
+	if g.format != asText || slices.ContainsFunc(g.paths, func(p jsonPath) bool { return !p.Static() }) {
+		doc = jsonedit.Unrepeated(doc)
+	}
 	budget := jsonpath.BudgetOf(doc)
 	if g.format != asText {
 		return g.expanded(room, &budget, doc)

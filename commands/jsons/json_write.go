@@ -169,12 +169,12 @@ var eventJSONSet = events.JSON("json.set")
 // nothing.
 func setJSONAt(body string, p jsonPath, value string, o items.SetOptions, maxSize int) (string, engine.Reply, error) {
 	if !o.NX {
-		spans, err := p.find(body)
+		text, spans, err := p.forEdit(body)
 		if err != nil {
 			return "", engine.Null, err
 		}
 		if len(spans) > 0 {
-			text, err := transformJSON(body, outermost(spans), maxSize, func(int, string) (string, error) { return value, nil })
+			text, err = transformJSON(text, outermost(spans), maxSize, func(int, string) (string, error) { return value, nil })
 			return text, engine.OK, err
 		}
 	}
@@ -235,10 +235,14 @@ func parseJSONMerge(in *engine.Input) (engine.Run, error) {
 		case value[0] != '{':
 			return patch.Merge("")
 		}
-		return patch.Merge(value)
+		text, err := patch.Merge(value)
+		if err != nil { // it repeats a name
+			text, err = patch.Merge(jsonedit.Unrepeated(value))
+		}
+		return text, err
 	}
 	e := jsonEditor{apply: func(body string) (string, engine.Reply, error) {
-		spans, err := p.find(body)
+		text, spans, err := p.forEdit(body)
 		if err != nil {
 			return "", engine.Null, err
 		}
@@ -248,7 +252,7 @@ func parseJSONMerge(in *engine.Input) (engine.Run, error) {
 		if patch == nil {
 			spans = outermost(spans)
 		}
-		text, err := transformJSON(body, spans, maxSize, func(_ int, value string) (string, error) { return merge(value) })
+		text, err = transformJSON(text, spans, maxSize, func(_ int, value string) (string, error) { return merge(value) })
 		return text, engine.OK, err
 	}}
 	e.absent = func() (engine.Reply, error) { return engine.Null, errJSONRoot }
@@ -282,11 +286,11 @@ func parseJSONDel(in *engine.Input) (engine.Run, error) {
 	return editingJSON(in, e, jsonEditor{
 		absent: func() (engine.Reply, error) { return engine.Integer(0), nil },
 		apply: func(body string) (string, engine.Reply, error) {
-			spans, err := p.find(body)
+			text, spans, err := p.forEdit(body)
 			if err != nil || len(spans) == 0 {
 				return body, engine.Integer(0), err
 			}
-			text, n := jsonedit.Delete(body, spans)
+			text, n := jsonedit.Delete(text, spans)
 			if text != "" && (text[0] == '{' || text[0] == '[') && jsonedit.Length(text) == 0 {
 				text = ""
 			}
@@ -473,7 +477,7 @@ func (m *jsonMSet) setInTree(d *jsonMSetDoc, t *jsonTriplet, maxSize int) (done 
 		return false, nil
 	}
 	if d.tree == nil {
-		d.tree = jsonedit.NewTree(d.Item.Body, m.places[t.key])
+		d.tree = jsonedit.NewTree(jsonedit.Unrepeated(d.Item.Body), m.places[t.key])
 	}
 	if d.tree.Size()+len(t.doc.JSON)+6*len(last.Name)+len(`,"":`) > maxSize {
 		return false, nil

@@ -22,6 +22,15 @@ func Compact(value string) string {
 	return string(out)
 }
 
+// Unrepeated returns a value in which no object has a name twice: itself if that is so already, else compact.
+func Unrepeated(value string) string {
+	at := jsontext.Skip(value, 0, ' ')
+	if c := value[at]; c != '{' && c != '[' || surelyUnrepeated(value, true) || unrepeatedAt(value, at, true) >= 0 {
+		return value
+	}
+	return Compact(value)
+}
+
 // isCompact reports whether Compact would change nothing.
 func isCompact(value string) bool {
 	if strings.IndexByte(value, '\\') >= 0 {
@@ -30,12 +39,13 @@ func isCompact(value string) bool {
 	if c := value[0]; c != '{' && c != '[' {
 		return true
 	}
-	return surelyCompact(value) || isCompactAt(value, 0) >= 0
+	return surelyUnrepeated(value, false) || unrepeatedAt(value, 0, false) >= 0
 }
 
-// surelyCompact is isCompactAt for most objects and arrays without backslashes, six times as fast. It
-// compares hashes of names. false means that isCompactAt must tell.
-func surelyCompact(text string) bool {
+// surelyUnrepeated is unrepeatedAt for most objects and arrays without backslashes in names, six times as fast.
+// It compares hashes of names. false means that unrepeatedAt must tell.
+func surelyUnrepeated(text string, spaces bool) bool {
+	escapes := spaces && strings.IndexByte(text, '\\') >= 0
 	var hashes [64]uint32 // of the names of all open objects
 	var begin [16]uint8   // where those of each level begin
 	names, depth := 0, 0
@@ -43,11 +53,18 @@ func surelyCompact(text string) bool {
 		switch c := text[i]; {
 		case c == '"':
 			end := jsontext.StringEnd(text, i)
+			name := text[i+1 : end-1]
+			for spaces && end < len(text) && text[end] <= ' ' {
+				end++
+			}
 			if end == len(text) || text[end] != ':' {
 				i = end - 1
 				continue
 			}
-			h := nameHash(text[i+1 : end-1])
+			if escapes && strings.IndexByte(name, '\\') >= 0 {
+				return false
+			}
+			h := nameHash(name)
 			for _, other := range hashes[begin[depth]:names] {
 				if other == h {
 					return false
@@ -59,7 +76,7 @@ func surelyCompact(text string) bool {
 			hashes[names] = h
 			names++
 			i = end
-		case c <= ' ':
+		case c <= ' ' && !spaces:
 			return false
 		case c == '{' || c == '[':
 			if depth++; depth == len(begin) {
@@ -93,17 +110,18 @@ func load(s string) uint64 {
 	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
-// isCompactAt returns the end of the object or array at a position, or -1 if it is not compact.
-func isCompactAt(text string, i int) (end int) {
+// unrepeatedAt returns the end of the object or array at a position, or -1 if it has a name twice, or white
+// space where none may be.
+func unrepeatedAt(text string, i int, spaces bool) (end int) {
 	w := jsontext.WalkAt(text, i)
 	seen := repetitions{}
 	next := w.Pos
 	for w.Step() {
-		if w.Start != next || !w.Array && (w.ValueFrom != w.NameEnd+1 || seen.add(text[w.Start+1:w.NameEnd-1]) >= 0) {
+		if !spaces && (w.Start != next || !w.Array && w.ValueFrom != w.NameEnd+1) || !w.Array && seen.add(w.Name()) >= 0 {
 			return -1
 		}
 		if c := text[w.ValueFrom]; c == '{' || c == '[' {
-			if w.Pos = isCompactAt(text, w.ValueFrom); w.Pos < 0 {
+			if w.Pos = unrepeatedAt(text, w.ValueFrom, spaces); w.Pos < 0 {
 				return -1
 			}
 		} else {
@@ -113,7 +131,7 @@ func isCompactAt(text string, i int) (end int) {
 			next++
 		}
 	}
-	if w.Start != next {
+	if w.Start != next && !spaces {
 		return -1
 	}
 	return w.Start + 1

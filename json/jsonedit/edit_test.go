@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/big"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -291,12 +292,43 @@ func TestCompact(t *testing.T) {
 		`{"a":{"b":1},"a":2}`, `{"a":{"b":1,"b":2}}`, `{"a" :1}`, `{"a": 1}`, `[1 ]`, `["a" ,1]`, "{\"abcdefghi\":1,\"abcdefghj\":2,\"abcdefghi\":3}",
 		strings.Repeat("[", 20) + strings.Repeat("]", 20), `{"x":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + "}",
 	} {
-		exact := isCompactAt(value, 0) >= 0
-		if surelyCompact(value) && !exact {
+		exact := unrepeatedAt(value, 0, false) >= 0
+		if surelyUnrepeated(value, false) && !exact {
 			t.Errorf("%s: not compact", value)
 		}
-		if deep := strings.Contains(value, "[[["); len(value) < 60 && !deep && exact && !surelyCompact(value) {
+		if deep := strings.Contains(value, "[[["); len(value) < 60 && !deep && exact && !surelyUnrepeated(value, false) {
 			t.Errorf("%s: the quick way does not know", value)
+		}
+	}
+}
+
+// A text without repeated names is returned as it is, whether the quick way can tell or not.
+func TestUnrepeated(t *testing.T) {
+	t.Parallel()
+	wide := "{"
+	for i := range 100 {
+		wide += `"m` + strconv.Itoa(i) + `" : ` + strconv.Itoa(i) + ", "
+	}
+	deep := func(object string) string { return strings.Repeat("[", 40) + object + strings.Repeat("]", 40) }
+	for value, repeats := range map[string]bool{
+		` { "a" : [ 1 , "a" ] , "b" : {"a":"b", "b" : {}} } `: false,
+		`[{"a":1},{"a":1}, "a", {"b":"a","a":"b\\\""}]`:       false,
+		`{"\u0061":1,"\u0062":2}`:                             false,
+		`5`:                                                   false, ` "a:b" `: false, `{}`: false,
+		wide + `"n" : 1}`:                        false,
+		deep(`{"a":1,"b":1}`):                    false,
+		` { "a" : 1 , "a" : 2 } `:                true,
+		`{"b":"\n","a":1,"\u0061":2}`:            true,
+		`[1,{"b":{"a":1},"c":[{"x":1,"x" :1}]}]`: true,
+		wide + `"m7":1}`:                         true,
+		deep(`{"a":1,"a":1}`):                    true,
+	} {
+		want := value
+		if repeats {
+			want = Compact(value)
+		}
+		if got := Unrepeated(value); got != want {
+			t.Errorf("%s: got %s, want %s", value, got, want)
 		}
 	}
 }
@@ -436,6 +468,11 @@ func BenchmarkCompact(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			for b.Loop() {
 				Compact(c.doc)
+			}
+		})
+		b.Run(c.name+"/unrepeated", func(b *testing.B) {
+			for b.Loop() {
+				Unrepeated(c.doc)
 			}
 		})
 	}

@@ -70,17 +70,16 @@ func (p *Path) First(doc string) (s Span, ok bool, err error) {
 func (p *Path) FirstWithin(budget *Budget, doc string) (s Span, ok bool, err error) {
 	e := newEvaluation(doc)
 	e.left = int(*budget)
-	at := -1
-	if p.Static() {
-		at = e.follow(p.steps, e.root)
-	} else if found := e.run(p.steps, e.root); len(found) > 0 {
-		at = found[0]
-	}
-	if at >= 0 && e.err() == nil {
-		s, ok = e.span(at), true
-	}
+	s, ok, err = e.first(p)
 	*budget = Budget(e.left)
-	return s, ok && e.err() == nil, e.err()
+	return s, ok, err
+}
+
+// FirstForEdit is First that also reports whether one of the names that lead to the match is repeated.
+func (p *Path) FirstForEdit(doc string) (s Span, ok, repeated bool, err error) {
+	e := newEvaluation(doc)
+	s, ok, err = e.first(p)
+	return s, ok, e.repeated, err
 }
 
 // Parents appends the spans of the objects to which a member of the path's last name can be added: those that
@@ -105,17 +104,32 @@ func (p *Path) Parents(dst []Span, doc string) (spans []Span, name string, ok bo
 
 // evaluation is the evaluation of a path on a document.
 type evaluation struct {
-	doc    string
-	root   int           // the position of the root
-	left   int           // bytes that may still be read; negative: it has ended
-	many   bool          // it has ended because a step matches too many values
-	rooted map[int]value // the terms from the root, by their slots
+	doc      string
+	root     int           // the position of the root
+	left     int           // bytes that may still be read; negative: it has ended
+	many     bool          // it has ended because a step matches too many values
+	repeated bool          // an object has the name of a step twice
+	rooted   map[int]value // the terms from the root, by their slots
 
 	patterns map[string]pattern // those that come from the document
 }
 
 func newEvaluation(doc string) evaluation {
 	return evaluation{doc: doc, root: jsontext.Skip(doc, 0, ' '), left: passes*len(doc) + leastBytes}
+}
+
+// first returns the span of the first match of a path.
+func (e *evaluation) first(p *Path) (s Span, ok bool, err error) {
+	at := -1
+	if p.Static() {
+		at = e.follow(p.steps, e.root)
+	} else if found := e.run(p.steps, e.root); len(found) > 0 {
+		at = found[0]
+	}
+	if at >= 0 && e.err() == nil {
+		s, ok = e.span(at), true
+	}
+	return s, ok && e.err() == nil, e.err()
 }
 
 func (e *evaluation) err() error {
@@ -299,6 +313,7 @@ func (e *evaluation) member(at int, name string) int {
 	found := -1
 	for w := jsontext.WalkAt(e.doc, at); e.next(&w); {
 		if raw := e.doc[w.Start+1 : w.NameEnd-1]; len(raw) >= len(name) && (raw == name || strings.IndexByte(raw, '\\') >= 0) && w.Name() == name {
+			e.repeated = e.repeated || found >= 0
 			found = w.ValueFrom
 		}
 	}
