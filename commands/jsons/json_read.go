@@ -543,6 +543,7 @@ type jsonText struct {
 	doc     string
 	compact bool // the document is
 	legacy  bool
+	named   bool // the command has several paths, were they the same
 	paths   []foundPath
 
 	matches, matched int // of all paths, and their bytes
@@ -556,7 +557,7 @@ type foundPath struct {
 
 // find returns the text for a document.
 func (g *jsonGet) find(budget *jsonpath.Budget, doc string) (*jsonText, error) {
-	t := &jsonText{layout: g.layout, doc: doc}
+	t := &jsonText{layout: g.layout, doc: doc, named: len(g.paths) > 1}
 	t.legacy = !slices.ContainsFunc(g.paths, func(p jsonPath) bool { return !p.Legacy() })
 	for i := range g.paths {
 		p := &g.paths[i]
@@ -590,7 +591,7 @@ func (g *jsonGet) find(budget *jsonpath.Budget, doc string) (*jsonText, error) {
 
 // reply is the text as a reply, of about size bytes. A single value is not copied.
 func (t *jsonText) reply(size int) engine.Reply {
-	if t.layout == (jsonedit.Format{}) && len(t.paths) == 1 && t.matches == 1 {
+	if t.layout == (jsonedit.Format{}) && !t.named && t.matches == 1 {
 		return wholeReply(t.value(t.paths[0].spans[0]), !t.legacy)
 	}
 	w := jsonedit.Writer{Format: t.layout, Out: make([]byte, 0, size+len("[]")+t.matches)}
@@ -606,7 +607,7 @@ func (t *jsonText) value(s jsonpath.Span) string {
 }
 
 func (t *jsonText) write(w *jsonedit.Writer) {
-	if len(t.paths) == 1 {
+	if !t.named {
 		t.writeMatches(w, t.paths[0].spans, 0)
 		return
 	}
