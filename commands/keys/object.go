@@ -13,7 +13,7 @@ var ObjectCommand = engine.Command{
 	Name: "object", Since: "2.2.3", Summary: "A container for object introspection commands",
 	Sub: []engine.Command{
 		objectRow("encoding", "Inspect the internal encoding of a Redis object", "2.2.3",
-			"`json` of documents. There is one encoding only: the reply is what Redis would have. After a start it is as if every value were set anew",
+			"`json` of documents. There is one encoding only: the reply is what Redis would have. After a start it is as if every value were set anew, and a collection is always as if it were: one that has shrunk is `intset` or `listpack` again, which in Redis stays `hashtable` or `skiplist`",
 			func(x *engine.Context, c *keyspace.Container, key string, it keyspace.Item) engine.Reply {
 				switch it.Kind {
 				case keyspace.HashKind:
