@@ -115,7 +115,7 @@ func (a *addition) parseScores(pairs []string) (engine.Run, error) {
 		if !ok {
 			return nil, errNotFloat
 		}
-		a.scores = append(a.scores, score+0) // -0 is 0, as in a small sorted set of Redis
+		a.scores = append(a.scores, score)
 	}
 	return items.OnCreate(kind, a.run), nil
 }

@@ -43,10 +43,10 @@ func ScoredOf(e Element) Scored {
 	return Scored{score, e.Field}
 }
 
-// Element returns the element of a member.
+// Element returns the element of a member. -0 is 0, as in a small sorted set of Redis.
 func (s Scored) Element() Element {
 	var buf [32]byte
-	return Element{Field: s.Member, Value: string(AppendScore(buf[:0], s.Score))}
+	return Element{Field: s.Member, Value: string(AppendScore(buf[:0], s.Score+0))}
 }
 
 // Order is the members of a sorted set in their order. It is not safe for concurrent use; a copy is, beside it.
