@@ -242,7 +242,7 @@ func CommandInfo(r *engine.Row) engine.Reply {
 		engine.Count(first), engine.Count(last), engine.Count(step),
 		statuses(Categories(r)),
 		engine.Set(engine.Bulks(strings.Fields(r.Tips)...).Elems...),
-		engine.Set(keySpecs(r)...),
+		engine.Set(notedSpecs(r)...),
 		infoOfSubcommands(r),
 	)
 }
@@ -352,6 +352,24 @@ func NewCatalogue() *access.Catalogue {
 
 // isIn reports whether the row is in an ACL category, named in lower case without "@".
 func isIn(r *engine.Row, category string) bool { return slices.Contains(Categories(r), "@"+category) }
+
+// specNotes are what Redis says of key specifications whose flags need a word.
+var specNotes = map[string]string{
+	"eval":    "We cannot tell how the keys will be used so we assume the worst, RW and UPDATE",
+	"eval_ro": "We cannot tell how the keys will be used so we assume the worst, RO and ACCESS",
+	"getex":   "RW and UPDATE because it changes the TTL",
+	"set":     "RW and ACCESS due to the optional `GET` argument",
+	"xadd":    "UPDATE instead of INSERT because of the optional trimming feature",
+}
+
+// notedSpecs returns the row's key specifications, the first one with its note.
+func notedSpecs(r *engine.Row) []engine.Reply {
+	specs := keySpecs(r)
+	if note := specNotes[r.FullName]; note != "" {
+		specs[0].Elems = append([]engine.Reply{engine.Bulk("notes"), engine.Bulk(note)}, specs[0].Elems...)
+	}
+	return specs
+}
 
 // keySpecs returns the row's key specifications: none, one for all keys, or one for each if their access
 // differs.
