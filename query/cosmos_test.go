@@ -168,6 +168,13 @@ func TestPoints(t *testing.T) {
 		{"ST_WITHIN(" + at("11,5") + "," + box + ")", "false"},
 		{"ST_WITHIN(" + at("11,5") + ", {type: 'Polygon', coordinates: [[[0,0],[1,0],[0,0]]]})", ""},
 		{"ST_WITHIN(" + at("11,5") + ", {type: 'Polygon', coordinates: []})", ""},
+		// The docs name these as different.
+		{"ST_WITHIN(" + at("5,5") + ", {type: 'Polygon', coordinates: [[[0,0],[0,9],[9,9],[9,0],[0,0]]]})", "true"},
+		{"ST_WITHIN(" + at("11,5") + ", {type: 'Polygon', coordinates: [[[0,0],[0,9],[9,9],[9,0],[0,0]]]})", "false"},
+		{"ST_WITHIN(" + at("5,5") + ", {type: 'MultiPolygon', coordinates: [[[[0,0],[9,0],[9,9],[0,9],[0,0]]]]})", ""},
+		{"ST_WITHIN({type: 'LineString', coordinates: [[1,1],[2,2]]}, ST_BOX(0, 0, 9, 9))", ""},
+		{"ST_WITHIN(ST_BOX(1, 1, 2, 2), ST_BOX(0, 0, 9, 9))", ""},
+		{"ST_DISTANCE(" + at("5,5") + ", ST_BOX(1, 1, 2, 2))", ""},
 		{"ST_WITHIN(" + at("179.9,0") + ", ST_BOX(179, -1, -179, 1))", "true"},
 		{"ST_WITHIN(" + at("-179.9,0") + ", ST_BOX(179, -1, -179, 1))", "true"},
 		{"ST_WITHIN(" + at("0,0") + ", ST_BOX(179, -1, -179, 1))", "false"},
