@@ -216,39 +216,43 @@ func (p *jsonPath) missing(or string) error {
 // maxShownPath is the size in bytes of the longest path that an error shows whole.
 const maxShownPath = 128
 
-// find returns the matches of a path.
-func (p *jsonPath) find(doc string) ([]jsonpath.Span, error) {
-	budget := jsonpath.BudgetOf(doc)
-	return p.findWithin(&budget, doc)
-}
-
-// findWithin is find with a budget that several paths share.
-func (p *jsonPath) findWithin(budget *jsonpath.Budget, doc string) ([]jsonpath.Span, error) {
-	if p.Static() {
-		s, ok, err := p.FirstWithin(budget, doc)
-		if !ok {
-			return nil, err
-		}
-		return []jsonpath.Span{s}, err
-	}
-	return p.FindWithin(budget, nil, doc)
-}
-
-// forEdit is find for a command that changes the matches. text is the document in which they are: the one
-// without repeated names, if the path leads through any.
-func (p *jsonPath) forEdit(doc string) (text string, spans []jsonpath.Span, err error) {
-	if p.Static() {
-		s, ok, repeated, err := p.FirstForEdit(doc)
-		if !repeated && ok {
-			return doc, []jsonpath.Span{s}, err
-		}
-		if !repeated {
-			return doc, nil, err
+// find returns the matches of a path and the document in which they are: doc, or doc without repeated names if
+// older members of a name could be among the matches.
+func (p *jsonPath) find(doc string) (text string, spans []jsonpath.Span, err error) {
+	budget, repeated := jsonpath.BudgetOf(doc), false
+	spans, repeated, err = p.findWithin(&budget, doc)
+	if text = doc; repeated {
+		if text = jsonedit.Unrepeated(doc); text != doc {
+			budget = jsonpath.BudgetOf(text)
+			spans, _, err = p.findWithin(&budget, text)
 		}
 	}
-	doc = jsonedit.Unrepeated(doc)
-	spans, err = p.find(doc)
-	return doc, spans, err
+	return text, spans, err
+}
+
+// first returns the first match of a path and the document in which it is, as find does.
+func (p *jsonPath) first(doc string) (text string, s jsonpath.Span, ok bool, err error) {
+	budget, repeated := jsonpath.BudgetOf(doc), false
+	s, ok, repeated, err = p.FirstWithin(&budget, doc)
+	if text = doc; repeated {
+		if text = jsonedit.Unrepeated(doc); text != doc {
+			s, ok, err = p.First(text)
+		}
+	}
+	return text, s, ok, err
+}
+
+// findWithin returns the matches in a document, within a budget that several paths share. repeated is that of
+// [jsonpath.Path.FindWithin].
+func (p *jsonPath) findWithin(budget *jsonpath.Budget, doc string) (spans []jsonpath.Span, repeated bool, err error) {
+	if !p.Static() {
+		return p.FindWithin(budget, nil, doc)
+	}
+	s, ok, repeated, err := p.FirstWithin(budget, doc)
+	if ok {
+		spans = []jsonpath.Span{s}
+	}
+	return spans, repeated, err
 }
 
 // transformJSON is jsonedit.Transform for a document of at most maxSize bytes. It ends when the values grow

@@ -41,12 +41,7 @@ func (c jsonChange) runAtOne(in *engine.Input, p jsonPath, name string) engine.R
 	return editingJSON(in, events.JSON(name), jsonEditor{
 		absent: func() (engine.Reply, error) { return engine.Null, errJSONMissing },
 		apply: func(body string) (string, engine.Reply, error) {
-			doc := body
-			s, found, repeated, err := p.FirstForEdit(doc)
-			if repeated {
-				doc = jsonedit.Unrepeated(doc)
-				s, found, err = p.First(doc)
-			}
+			doc, s, found, err := p.first(body)
 			if err != nil || !found && !p.Legacy() {
 				return body, engine.Array(), err
 			}
@@ -69,7 +64,7 @@ func (c jsonChange) runAtOne(in *engine.Input, p jsonPath, name string) engine.R
 
 // edit changes all matches of a path.
 func (c jsonChange) edit(body string, p jsonPath, maxSize int) (string, engine.Reply, error) {
-	doc, spans, err := p.forEdit(body)
+	doc, spans, err := p.find(body)
 	if err != nil {
 		return "", engine.Null, err
 	}
@@ -385,7 +380,7 @@ func parseJSONClear(in *engine.Input) (engine.Run, error) {
 	return editingJSON(in, events.JSON("json.clear"), jsonEditor{
 		absent: func() (engine.Reply, error) { return engine.Null, errJSONMissing },
 		apply: func(body string) (string, engine.Reply, error) {
-			doc, spans, err := p.forEdit(body)
+			doc, spans, err := p.find(body)
 			if err != nil {
 				return "", engine.Null, err
 			}

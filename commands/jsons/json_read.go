@@ -48,13 +48,10 @@ func (q jsonQuestion) run(key string, p jsonPath) engine.Run {
 
 // answer is the reply for a document.
 func (q jsonQuestion) answer(p jsonPath, doc string) engine.Reply {
-	if !p.Static() {
-		doc = jsonedit.Unrepeated(doc)
-	}
 	if p.Legacy() {
 		return q.first(p, doc)
 	}
-	spans, err := p.find(doc)
+	doc, spans, err := p.find(doc)
 	if err != nil {
 		return engine.Fail(err)
 	}
@@ -103,7 +100,7 @@ func (r *replyRoom) check(reply engine.Reply) engine.Reply {
 
 // first is the reply of a legacy path.
 func (q jsonQuestion) first(p jsonPath, doc string) engine.Reply {
-	s, ok, err := p.First(doc)
+	doc, s, ok, err := p.first(doc)
 	if err == nil && !ok {
 		return q.none
 	}
@@ -273,10 +270,7 @@ func parseJSONResp(in *engine.Input) (engine.Run, error) {
 		return nil, err
 	}
 	return jsonQuestion{missing: engine.Null, none: engine.Fail(p.missing(""))}.runWithin(in, p, func(room *replyRoom, value string) (engine.Reply, error) {
-		if p.Static() { // else the whole document is so
-			value = jsonedit.Unrepeated(value)
-		}
-		return respOfJSON(room, value), nil
+		return respOfJSON(room, jsonedit.Unrepeated(value)), nil
 	}), nil
 }
 
@@ -495,14 +489,17 @@ func (g *jsonGet) reply(_ *engine.Context, doc string) engine.Reply {
 }
 
 func (g *jsonGet) replyWithin(room *replyRoom, doc string) engine.Reply {
-	if g.format != asText || slices.ContainsFunc(g.paths, func(p jsonPath) bool { return !p.Static() }) {
-		doc = jsonedit.Unrepeated(doc)
-	}
 	budget := jsonpath.BudgetOf(doc)
 	if g.format != asText {
-		return g.expanded(room, &budget, doc)
+		return g.expanded(room, &budget, jsonedit.Unrepeated(doc))
 	}
 	text, err := g.find(&budget, doc)
+	if text.repeated {
+		if unrepeated := jsonedit.Unrepeated(doc); unrepeated != doc {
+			doc, budget = unrepeated, jsonpath.BudgetOf(unrepeated)
+			text, err = g.find(&budget, doc)
+		}
+	}
 	if err != nil {
 		return engine.Fail(err)
 	}
@@ -546,7 +543,8 @@ type jsonText struct {
 	named   bool // the command has several paths, were they the same
 	paths   []foundPath
 
-	matches, matched int // of all paths, and their bytes
+	repeated         bool // that of jsonpath.Path.FindWithin, for any of the paths
+	matches, matched int  // of all paths, and their bytes
 }
 
 // foundPath has the matches of a path.
@@ -565,20 +563,20 @@ func (g *jsonGet) find(budget *jsonpath.Budget, doc string) (*jsonText, error) {
 			continue // the object has one member of a name
 		}
 		found := foundPath{path: p.text}
+		var repeated bool
+		var err error
 		if t.legacy {
-			s, ok, err := p.FirstWithin(budget, doc)
-			if err == nil && !ok {
+			var s jsonpath.Span
+			var ok bool
+			if s, ok, repeated, err = p.FirstWithin(budget, doc); err == nil && !ok {
 				err = p.missing("")
-			}
-			if err != nil {
-				return nil, err
 			}
 			found.spans = []jsonpath.Span{s}
 		} else {
-			var err error
-			if found.spans, err = p.findWithin(budget, doc); err != nil {
-				return nil, err
-			}
+			found.spans, repeated, err = p.findWithin(budget, doc)
+		}
+		if t.repeated = t.repeated || repeated; err != nil {
+			return t, err
 		}
 		for _, s := range found.spans {
 			t.matched += s.To - s.From
@@ -651,7 +649,7 @@ func (t *jsonText) writeMatches(w *jsonedit.Writer, spans []jsonpath.Span, depth
 func (g *jsonGet) expanded(room *replyRoom, budget *jsonpath.Budget, doc string) engine.Reply {
 	elems := make([]engine.Reply, len(g.paths))
 	for i := range g.paths {
-		spans, err := g.paths[i].findWithin(budget, doc)
+		spans, _, err := g.paths[i].findWithin(budget, doc)
 		if err != nil {
 			return engine.Fail(err)
 		}

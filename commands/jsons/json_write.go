@@ -169,7 +169,7 @@ var eventJSONSet = events.JSON("json.set")
 // nothing.
 func setJSONAt(body string, p jsonPath, value string, o items.SetOptions, maxSize int) (string, engine.Reply, error) {
 	if !o.NX {
-		text, spans, err := p.forEdit(body)
+		text, spans, err := p.find(body)
 		if err != nil {
 			return "", engine.Null, err
 		}
@@ -242,7 +242,7 @@ func parseJSONMerge(in *engine.Input) (engine.Run, error) {
 		return text, err
 	}
 	e := jsonEditor{apply: func(body string) (string, engine.Reply, error) {
-		text, spans, err := p.forEdit(body)
+		text, spans, err := p.find(body)
 		if err != nil {
 			return "", engine.Null, err
 		}
@@ -286,7 +286,7 @@ func parseJSONDel(in *engine.Input) (engine.Run, error) {
 	return editingJSON(in, e, jsonEditor{
 		absent: func() (engine.Reply, error) { return engine.Integer(0), nil },
 		apply: func(body string) (string, engine.Reply, error) {
-			text, spans, err := p.forEdit(body)
+			text, spans, err := p.find(body)
 			if err != nil || len(spans) == 0 {
 				return body, engine.Integer(0), err
 			}

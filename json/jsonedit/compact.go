@@ -1,7 +1,6 @@
 package jsonedit
 
 import (
-	"math/bits"
 	"strings"
 	"unicode/utf8"
 
@@ -24,11 +23,30 @@ func Compact(value string) string {
 
 // Unrepeated returns a value in which no object has a name twice: itself if that is so already, else compact.
 func Unrepeated(value string) string {
-	at := jsontext.Skip(value, 0, ' ')
-	if c := value[at]; c != '{' && c != '[' || surelyUnrepeated(value, true) || unrepeatedAt(value, at, true) >= 0 {
+	if unrepeatedAt(value, jsontext.Skip(value, 0, ' ')) >= 0 {
 		return value
 	}
 	return Compact(value)
+}
+
+// unrepeatedAt returns the end of the value at a position, or -1 if an object in it has a name twice.
+func unrepeatedAt(text string, i int) (end int) {
+	if c := text[i]; c != '{' && c != '[' {
+		return jsontext.ValueEnd(text, i)
+	}
+	var names jsontext.NameSet
+	members, may := 0, false
+	w := jsontext.WalkAt(text, i)
+	for ; w.Step(); members++ {
+		may = names.Meet(&w) || may
+		if w.Pos = unrepeatedAt(text, w.ValueFrom); w.Pos < 0 {
+			return -1
+		}
+	}
+	if end = w.Start + 1; may && Length(text[i:end]) < members {
+		return -1
+	}
+	return end
 }
 
 // isCompact reports whether Compact would change nothing.
@@ -39,13 +57,12 @@ func isCompact(value string) bool {
 	if c := value[0]; c != '{' && c != '[' {
 		return true
 	}
-	return surelyUnrepeated(value, false) || unrepeatedAt(value, 0, false) >= 0
+	return surelyCompact(value) || isCompactAt(value, 0) >= 0
 }
 
-// surelyUnrepeated is unrepeatedAt for most objects and arrays without backslashes in names, six times as fast.
-// It compares hashes of names. false means that unrepeatedAt must tell.
-func surelyUnrepeated(text string, spaces bool) bool {
-	escapes := spaces && strings.IndexByte(text, '\\') >= 0
+// surelyCompact is isCompactAt for most objects and arrays without backslashes, six times as fast. It
+// compares hashes of names. false means that isCompactAt must tell.
+func surelyCompact(text string) bool {
 	var hashes [64]uint32 // of the names of all open objects
 	var begin [16]uint8   // where those of each level begin
 	names, depth := 0, 0
@@ -53,18 +70,11 @@ func surelyUnrepeated(text string, spaces bool) bool {
 		switch c := text[i]; {
 		case c == '"':
 			end := jsontext.StringEnd(text, i)
-			name := text[i+1 : end-1]
-			for spaces && end < len(text) && text[end] <= ' ' {
-				end++
-			}
 			if end == len(text) || text[end] != ':' {
 				i = end - 1
 				continue
 			}
-			if escapes && strings.IndexByte(name, '\\') >= 0 {
-				return false
-			}
-			h := nameHash(name)
+			h := jsontext.NameHash(text[i+1 : end-1])
 			for _, other := range hashes[begin[depth]:names] {
 				if other == h {
 					return false
@@ -76,7 +86,7 @@ func surelyUnrepeated(text string, spaces bool) bool {
 			hashes[names] = h
 			names++
 			i = end
-		case c <= ' ' && !spaces:
+		case c <= ' ':
 			return false
 		case c == '{' || c == '[':
 			if depth++; depth == len(begin) {
@@ -91,37 +101,17 @@ func surelyUnrepeated(text string, spaces bool) bool {
 	return true
 }
 
-// nameHash hashes the length of a name and up to eight bytes at each end.
-func nameHash(name string) uint32 {
-	var head, tail uint64
-	if n := len(name); n >= 8 {
-		head, tail = load(name), load(name[n-8:])
-	} else {
-		for _, c := range []byte(name) {
-			head = head<<8 | uint64(c)
-		}
-	}
-	h := (head ^ bits.RotateLeft64(tail, 29) ^ uint64(len(name))) * 0x9e3779b97f4a7c15
-	return uint32(h >> 32)
-}
-
-func load(s string) uint64 {
-	_ = s[7]
-	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
-}
-
-// unrepeatedAt returns the end of the object or array at a position, or -1 if it has a name twice, or white
-// space where none may be.
-func unrepeatedAt(text string, i int, spaces bool) (end int) {
+// isCompactAt returns the end of the object or array at a position, or -1 if it is not compact.
+func isCompactAt(text string, i int) (end int) {
 	w := jsontext.WalkAt(text, i)
 	seen := repetitions{}
 	next := w.Pos
 	for w.Step() {
-		if !spaces && (w.Start != next || !w.Array && w.ValueFrom != w.NameEnd+1) || !w.Array && seen.add(w.Name()) >= 0 {
+		if w.Start != next || !w.Array && (w.ValueFrom != w.NameEnd+1 || seen.add(text[w.Start+1:w.NameEnd-1]) >= 0) {
 			return -1
 		}
 		if c := text[w.ValueFrom]; c == '{' || c == '[' {
-			if w.Pos = unrepeatedAt(text, w.ValueFrom, spaces); w.Pos < 0 {
+			if w.Pos = isCompactAt(text, w.ValueFrom); w.Pos < 0 {
 				return -1
 			}
 		} else {
@@ -131,7 +121,7 @@ func unrepeatedAt(text string, i int, spaces bool) (end int) {
 			next++
 		}
 	}
-	if w.Start != next && !spaces {
+	if w.Start != next {
 		return -1
 	}
 	return w.Start + 1

@@ -292,11 +292,11 @@ func TestCompact(t *testing.T) {
 		`{"a":{"b":1},"a":2}`, `{"a":{"b":1,"b":2}}`, `{"a" :1}`, `{"a": 1}`, `[1 ]`, `["a" ,1]`, "{\"abcdefghi\":1,\"abcdefghj\":2,\"abcdefghi\":3}",
 		strings.Repeat("[", 20) + strings.Repeat("]", 20), `{"x":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + "}",
 	} {
-		exact := unrepeatedAt(value, 0, false) >= 0
-		if surelyUnrepeated(value, false) && !exact {
+		exact := isCompactAt(value, 0) >= 0
+		if surelyCompact(value) && !exact {
 			t.Errorf("%s: not compact", value)
 		}
-		if deep := strings.Contains(value, "[[["); len(value) < 60 && !deep && exact && !surelyUnrepeated(value, false) {
+		if deep := strings.Contains(value, "[[["); len(value) < 60 && !deep && exact && !surelyCompact(value) {
 			t.Errorf("%s: the quick way does not know", value)
 		}
 	}

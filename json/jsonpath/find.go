@@ -42,11 +42,13 @@ func BudgetOf(doc string) Budget { return Budget(passes*len(doc) + leastBytes) }
 // order is that of RedisJSON. The error is [ErrBudget] or [ErrMatches].
 func (p *Path) Find(dst []Span, doc string) ([]Span, error) {
 	budget := BudgetOf(doc)
-	return p.FindWithin(&budget, dst, doc)
+	dst, _, err := p.FindWithin(&budget, dst, doc)
+	return dst, err
 }
 
-// FindWithin is Find with a budget, of which it takes what it reads.
-func (p *Path) FindWithin(budget *Budget, dst []Span, doc string) ([]Span, error) {
+// FindWithin is Find with a budget, of which it takes what it reads. repeated reports that an object on the way
+// may have a name twice: then older members may be among the matches.
+func (p *Path) FindWithin(budget *Budget, dst []Span, doc string) (spans []Span, repeated bool, err error) {
 	e := newEvaluation(doc)
 	e.left = int(*budget)
 	for _, at := range e.run(p.steps, e.root) {
@@ -56,30 +58,32 @@ func (p *Path) FindWithin(budget *Budget, dst []Span, doc string) ([]Span, error
 		dst = append(dst, e.span(at))
 	}
 	*budget = Budget(e.left)
-	return dst, e.err()
+	return dst, e.repeated, e.err()
 }
 
 // First returns the span of the first match; ok is false if there is none. The error is [ErrBudget] or
 // [ErrMatches].
 func (p *Path) First(doc string) (s Span, ok bool, err error) {
 	budget := BudgetOf(doc)
-	return p.FirstWithin(&budget, doc)
-}
-
-// FirstWithin is First with a budget, of which it takes what it reads.
-func (p *Path) FirstWithin(budget *Budget, doc string) (s Span, ok bool, err error) {
-	e := newEvaluation(doc)
-	e.left = int(*budget)
-	s, ok, err = e.first(p)
-	*budget = Budget(e.left)
+	s, ok, _, err = p.FirstWithin(&budget, doc)
 	return s, ok, err
 }
 
-// FirstForEdit is First that also reports whether one of the names that lead to the match is repeated.
-func (p *Path) FirstForEdit(doc string) (s Span, ok, repeated bool, err error) {
+// FirstWithin is First with a budget, of which it takes what it reads. repeated is that of [Path.FindWithin].
+func (p *Path) FirstWithin(budget *Budget, doc string) (s Span, ok, repeated bool, err error) {
 	e := newEvaluation(doc)
-	s, ok, err = e.first(p)
-	return s, ok, e.repeated, err
+	e.left = int(*budget)
+	at := -1
+	if p.Static() {
+		at = e.follow(p.steps, e.root)
+	} else if found := e.run(p.steps, e.root); len(found) > 0 {
+		at = found[0]
+	}
+	if at >= 0 && e.err() == nil {
+		s, ok = e.span(at), true
+	}
+	*budget = Budget(e.left)
+	return s, ok && e.err() == nil, e.repeated, e.err()
 }
 
 // Parents appends the spans of the objects to which a member of the path's last name can be added: those that
@@ -108,7 +112,7 @@ type evaluation struct {
 	root     int           // the position of the root
 	left     int           // bytes that may still be read; negative: it has ended
 	many     bool          // it has ended because a step matches too many values
-	repeated bool          // an object has the name of a step twice
+	repeated bool          // an object that was read may have a name twice
 	rooted   map[int]value // the terms from the root, by their slots
 
 	patterns map[string]pattern // those that come from the document
@@ -116,20 +120,6 @@ type evaluation struct {
 
 func newEvaluation(doc string) evaluation {
 	return evaluation{doc: doc, root: jsontext.Skip(doc, 0, ' '), left: passes*len(doc) + leastBytes}
-}
-
-// first returns the span of the first match of a path.
-func (e *evaluation) first(p *Path) (s Span, ok bool, err error) {
-	at := -1
-	if p.Static() {
-		at = e.follow(p.steps, e.root)
-	} else if found := e.run(p.steps, e.root); len(found) > 0 {
-		at = found[0]
-	}
-	if at >= 0 && e.err() == nil {
-		s, ok = e.span(at), true
-	}
-	return s, ok && e.err() == nil, e.err()
 }
 
 func (e *evaluation) err() error {
@@ -239,8 +229,14 @@ func (e *evaluation) descend(dst []int, s *step, at int, visited map[int]struct{
 	if c := e.doc[at]; c != '{' && c != '[' || e.left < 0 {
 		return dst
 	}
+	var names jsontext.NameSet
+	deeper := false
 	for w := jsontext.WalkAt(e.doc, at); e.next(&w); {
-		if c := e.doc[w.ValueFrom]; c == '{' || c == '[' || s.kind == byFilter {
+		c := e.doc[w.ValueFrom]
+		if deeper = deeper || c == '{' || c == '['; deeper { // a scalar that is repeated changes nothing here
+			e.repeated = names.Meet(&w) || e.repeated
+		}
+		if c == '{' || c == '[' || s.kind == byFilter {
 			dst = e.descend(dst, s, w.ValueFrom, visited)
 		}
 	}
@@ -287,7 +283,9 @@ func (e *evaluation) apply(dst []int, s *step, at int) []int {
 			}
 			break
 		}
+		var names jsontext.NameSet
 		for w := jsontext.WalkAt(e.doc, at); e.next(&w); {
+			e.repeated = names.Meet(&w) || e.repeated
 			if e.selects(&s.filter, w.ValueFrom) {
 				dst = e.add(dst, w.ValueFrom)
 			}
@@ -298,7 +296,9 @@ func (e *evaluation) apply(dst []int, s *step, at int) []int {
 
 // values appends the positions of all members or elements.
 func (e *evaluation) values(dst []int, at int) []int {
+	var names jsontext.NameSet
 	for w := jsontext.WalkAt(e.doc, at); e.next(&w); {
+		e.repeated = names.Meet(&w) || e.repeated
 		dst = e.add(dst, w.ValueFrom)
 	}
 	return dst

@@ -638,6 +638,41 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
+// A path tells of repeated names where older members could be among its matches, however many names there are.
+func TestRepeatedNames(t *testing.T) {
+	t.Parallel()
+	wide := "{"
+	for i := range 100 {
+		wide += fmt.Sprintf(`"m%d":%d,`, i, i)
+	}
+	for _, tt := range []struct {
+		doc, paths string
+		want       bool
+	}{
+		{`{"a":1,"a":{"b":1}}`, "$.a $.a.b .a $.* $..* $[?(@.b==1)] $['a','c']", true},
+		{`{"a":{"b":1},"c":1,"a":2}`, "$..b $..[0]", true},
+		{`{"c":{"a":1,"\u0061":2}}`, "$.c.a $.c.* $..* $..a", true},
+		{wide + `"m7":1}`, "$.m7 $.* $[?(@>1)]", true},
+		{`{"a":1,"a":2,"c":{"b":1},"l":[{"b":1},{"b":2}]}`, "$ $.c $.c.b $.c.* $.l[*].b $.l[0:1].*", false},
+		{`{"a":1,"b":{"a":1,"b":2},"l":["a","a",{"a":1}]}`, "$.a $.* $..* $..a $..[?(@.a==1)]", false},
+		{wide + `"n":1}`, "$.m7 $.* $..* $[?(@>1)]", false},
+	} {
+		for text := range strings.FieldsSeq(tt.paths) {
+			p, err := Parse(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			budget := BudgetOf(tt.doc)
+			if _, repeated, err := p.FindWithin(&budget, nil, tt.doc); repeated != tt.want || err != nil {
+				t.Errorf("%s of %s: %v, %v", text, tt.doc, repeated, err)
+			}
+			if _, _, repeated, _ := p.FirstWithin(&budget, tt.doc); repeated != tt.want {
+				t.Errorf("the first of %s of %s: %v", text, tt.doc, repeated)
+			}
+		}
+	}
+}
+
 func BenchmarkFirst(b *testing.B) {
 	p, _ := Parse("$.store.bicycle.price")
 	for b.Loop() {

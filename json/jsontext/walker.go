@@ -2,6 +2,7 @@ package jsontext
 
 import (
 	"math/bits"
+	"slices"
 	"strings"
 )
 
@@ -109,6 +110,73 @@ const (
 	ones        = 0x0101010101010101
 	shortString = 32
 )
+
+// NameSet finds names that an object may have twice. The zero value is for one object; up to 32 names take no
+// memory of its own.
+type NameSet struct {
+	few   [32]uint32 // hashes
+	n     int
+	table []uint32 // of more: open addressing, 0 is free
+}
+
+// Meet reports whether a member may have the name of one before. It compares hashes, and does not read escapes.
+// An element has no name.
+func (s *NameSet) Meet(w *Walker) bool {
+	if w.Array {
+		return false
+	}
+	name := w.Text[w.Start+1 : w.NameEnd-1]
+	return s.add(NameHash(name)) || strings.IndexByte(name, '\\') >= 0
+}
+
+// add adds a hash and reports whether it was there before.
+func (s *NameSet) add(hash uint32) bool {
+	s.n++
+	if s.n <= len(s.few) {
+		s.few[s.n-1] = hash
+		return slices.Contains(s.few[:s.n-1], hash)
+	}
+	if 2*s.n > len(s.table) {
+		old := s.table
+		s.table = make([]uint32, max(4*len(old), 4*len(s.few)))
+		for _, h := range old {
+			s.put(h)
+		}
+		for _, h := range s.few {
+			s.put(h)
+		}
+	}
+	return s.put(hash)
+}
+
+// put is add to the table, which has room.
+func (s *NameSet) put(hash uint32) bool {
+	mask := uint32(len(s.table) - 1)
+	for i := hash >> 7 & mask; hash != 0; i = (i + 1) & mask {
+		switch s.table[i] {
+		case hash:
+			return true
+		case 0:
+			s.table[i] = hash
+			return false
+		}
+	}
+	return true // 0 stands for free
+}
+
+// NameHash hashes the length of a name and up to eight bytes at each end.
+func NameHash(name string) uint32 {
+	var head, tail uint64
+	if n := len(name); n >= 8 {
+		head, tail = load(name), load(name[n-8:])
+	} else {
+		for _, c := range []byte(name) {
+			head = head<<8 | uint64(c)
+		}
+	}
+	h := (head ^ bits.RotateLeft64(tail, 29) ^ uint64(len(name))) * 0x9e3779b97f4a7c15
+	return uint32(h >> 32)
+}
 
 // load returns the first eight bytes, the first one lowest.
 func load(s string) uint64 {
