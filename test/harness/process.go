@@ -42,9 +42,14 @@ type quiet struct{}
 func (quiet) Printf(context.Context, string, ...any) {}
 
 // Main runs the tests of a package: it builds mayfly once for all of them, and lets them run in the root of
-// the module. The quick form starts no program and builds none.
+// the module. The quick form starts no program and builds none. Twice as many tests as usual run at once: they
+// wait for programs most of the time.
 func Main(m *testing.M) {
 	flag.Parse()
+	cores := runtime.GOMAXPROCS(0)
+	if parallel := flag.Lookup("test.parallel").Value; parallel.String() == strconv.Itoa(cores) {
+		_ = parallel.Set(strconv.Itoa(2 * cores)) // it is a number
+	}
 	// go test takes no result of these tests from its cache: it does not see that what another process builds
 	// has changed, nor the files that are read from the root of the module.
 	if err := flag.Set("test.testlogfile", ""); err != nil {
@@ -52,17 +57,6 @@ func Main(m *testing.M) {
 	}
 	redis.SetLogger(quiet{})
 	os.Exit(run(m))
-}
-
-// MainOfWaiting is Main for tests that wait most of the time, for disks or elections: twice as many as usual
-// run at once.
-func MainOfWaiting(m *testing.M) {
-	flag.Parse()
-	cores := runtime.GOMAXPROCS(0)
-	if parallel := flag.Lookup("test.parallel").Value; parallel.String() == strconv.Itoa(cores) {
-		_ = parallel.Set(strconv.Itoa(2 * cores)) // it is a number
-	}
-	Main(m)
 }
 
 func run(m *testing.M) (code int) {
