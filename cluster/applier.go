@@ -50,6 +50,7 @@ type applier struct {
 	applied atomic.Uint64 // the index up to which everything is in memory
 	led     atomic.Uint64 // the session in which the keyspace leads; 0: none
 	backlog atomic.Int64  // bytes of the batches in the queue
+	full    atomic.Bool   // a batch waits for room on the disk
 
 	mu      sync.Mutex // protects what follows
 	queue   []task
@@ -232,6 +233,7 @@ func (a *applier) apply(e *entry.Entry) error {
 
 // write applies a batch of another node. A full disk makes it wait.
 func (a *applier) write(batch string, tail replica.Tail) error {
+	defer a.full.Store(false)
 	for pause := firstFullRetry; ; pause = min(2*pause, longestFullRetry) {
 		err := a.ks.Apply(batch, tail)
 		switch {
@@ -241,6 +243,7 @@ func (a *applier) write(batch string, tail replica.Tail) error {
 		case !vfs.IsFull(err):
 			return err
 		}
+		a.full.Store(true)
 		if pause == firstFullRetry {
 			a.log.Error().Err(err).Msg("cannot apply the leader's changes: tries again")
 		}

@@ -70,6 +70,8 @@ type incarnation struct {
 	installs bool        // the next incarnation installs stores, and node.incoming is held; used by the saver, and when it has ended
 	failing  atomic.Bool // the raft log cannot be written any more: the incarnation ends when another node leads
 	noHeir   atomic.Bool // see topology.View
+	refused  atomic.Pointer[refusedStores]
+	paces    map[uint64]*pace // of the other nodes, while this one leads; used by describe, which runs once at a time
 
 	mu      sync.Mutex // protects what follows
 	cause   error      // why it ends; nil while it runs
@@ -82,7 +84,8 @@ type incarnation struct {
 // open opens an incarnation. After an error nothing is open.
 func (n *Node) open(identity *forming.Identity) (_ *incarnation, err error) {
 	inc := &incarnation{node: n, identity: identity, log: n.options.Log, rep: newReplicator(clock.Monotonic),
-		stop: make(chan struct{}), ended: make(chan struct{}), peers: map[uint64]string{}, sending: map[uint64]bool{}}
+		stop: make(chan struct{}), ended: make(chan struct{}), peers: map[uint64]string{}, sending: map[uint64]bool{},
+		paces: map[uint64]*pace{}}
 	inc.rep.readIndex = n.options.ReadIndex
 	inc.context, inc.cancel = context.WithCancel(context.Background())
 	defer func() {
@@ -447,9 +450,14 @@ func (inc *incarnation) receiveStores(_ context.Context, m *raftpb.Message, size
 	}
 	meta := m.GetSnapshot().GetMetadata()
 	started := clock.Monotonic()
-	if err := stores.Unpack(vfs.OS, inc.node.path(), meta.GetIndex(), meta.GetTerm(), size, r); err != nil {
+	if err := stores.Unpack(inc.node.stores(), inc.node.path(), meta.GetIndex(), meta.GetTerm(), size, r); err != nil {
+		if why := wantOfRoom(err); why != "" {
+			inc.refused.Store(&refusedStores{meta.GetIndex(), why})
+			inc.node.refresh()
+		}
 		return err
 	}
+	inc.refused.Store(nil)
 	tail, err := keyspace.ReadReplica(vfs.OS, inc.node.path(stores.Incoming))
 	if err != nil {
 		return err
@@ -459,6 +467,25 @@ func (inc *incarnation) receiveStores(_ context.Context, m *raftpb.Message, size
 	}
 	inc.log.Info().Uint64("index", tail.Index).Int64("bytes", size).Dur("took", clock.Monotonic()-started).Msg("received the stores of the leader")
 	return nil
+}
+
+// refusedStores are stores that this node has refused. It needs them, or later ones, until it has applied what
+// they have.
+type refusedStores struct {
+	index uint64
+	why   string
+}
+
+// wantOfRoom says which room stores need that do not fit on the disk; empty: the error is another one.
+func wantOfRoom(err error) string {
+	var room *stores.RoomError
+	switch {
+	case errors.As(err, &room):
+		return fmt.Sprintf("this node waits for room on its disk: it needs the stores of the leader, %d bytes, and %d bytes more must be free", room.Size, room.Missing())
+	case vfs.IsFull(err):
+		return "this node waits for room on its disk, which was full before the stores of the leader had arrived"
+	}
+	return ""
 }
 
 // install decides that the next incarnation begins with the stores that were received. They must be at this

@@ -69,7 +69,7 @@ func (n *Node) describeLearned(v *topology.View) bool {
 		if m.ID == 0 {
 			continue // only announced
 		}
-		member := topology.Member{Name: m.Name, ID: m.ID, Addr: m.Addr, Client: m.Client, Self: m.Name == n.options.Name, LastContact: -1,
+		member := topology.Member{Name: m.Name, ID: m.ID, Addr: m.Addr, Client: m.Client, Self: m.Name == n.options.Name, LastContact: -1, Lag: -1,
 			Leader: m.Name == l.leader}
 		switch {
 		case member.Self:

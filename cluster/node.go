@@ -70,6 +70,7 @@ type Options struct {
 
 	Log zerolog.Logger
 
+	storesFS vfs.FS                                                // of stores that arrive, for tests; nil: that of the machine
 	wrapLog  func(raftLog) raftLog                                 // a disk for tests; nil: that of the folder
 	wrapSend func(func([]*raftpb.Message)) func([]*raftpb.Message) // a network for tests; nil: that of the machine
 }
@@ -80,6 +81,14 @@ func (n *Node) slowed(log raftLog) raftLog {
 		log = n.options.wrapLog(log)
 	}
 	return slowed(log)
+}
+
+// stores returns the file system for stores that arrive.
+func (n *Node) stores() vfs.FS {
+	if n.options.storesFS != nil {
+		return n.options.storesFS
+	}
+	return vfs.OS
 }
 
 // Pauses between two attempts to open an incarnation, and the time after which an incarnation counts as good.

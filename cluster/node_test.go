@@ -719,6 +719,23 @@ func TestDeposedLeaderReloads(t *testing.T) {
 	c.converge()
 }
 
+// outgrowLog writes more than the log keeps, and returns the body of the items big0 to big63.
+func (c *trio) outgrowLog() string {
+	c.t.Helper()
+	body := strings.Repeat("x", 64<<10)
+	for i := range 64 {
+		c.mustPut(fmt.Sprint("big", i), body)
+	}
+	leader := c.leader()
+	check(c.t, leader.keyspace().Save())
+	c.eventually("the log is cut", func() bool {
+		inc := leader.running.Load()
+		first, err := inc.disk.Memory().FirstIndex()
+		return err == nil && first > 10
+	})
+	return body
+}
+
 // A node that was away for longer than the log reaches gets the stores.
 func TestCatchUpFromStores(t *testing.T) {
 	drill.Slow(t)
@@ -727,17 +744,7 @@ func TestCatchUpFromStores(t *testing.T) {
 	c.mustPut("before", "1")
 	away := c.follower()
 	away.crash(t)
-	body := strings.Repeat("x", 64<<10)
-	for i := range 64 {
-		c.mustPut(fmt.Sprint("big", i), body)
-	}
-	leader := c.leader()
-	check(t, leader.keyspace().Save())
-	c.eventually("the log is cut", func() bool {
-		inc := leader.running.Load()
-		first, err := inc.disk.Memory().FirstIndex()
-		return err == nil && first > 10
-	})
+	body := c.outgrowLog()
 	away.start(t)
 	c.has(away, "big63", body)
 	c.converge()

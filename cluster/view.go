@@ -121,7 +121,7 @@ func (n *Node) makeView() *topology.View {
 // describePeers fills the view of a node that knows nothing of its cluster with its peers.
 func (n *Node) describePeers(v *topology.View) {
 	for _, p := range n.options.Peers {
-		m := topology.Member{Name: p.Name, Addr: p.Addr, Self: p.Name == n.options.Name, LastContact: -1}
+		m := topology.Member{Name: p.Name, Addr: p.Addr, Self: p.Name == n.options.Name, LastContact: -1, Lag: -1}
 		if m.Self {
 			m.Client, m.Active, m.LastContact = n.options.ClientAddr, true, 0
 		}
@@ -138,6 +138,9 @@ func (inc *incarnation) describe(v *topology.View) {
 	v.Moment = inc.ks.Position().Moment
 	v.LogBytes = inc.loop.bytes.Load()
 	v.NoHeir = inc.noHeir.Load()
+	if s.Role != core.Leader {
+		clear(inc.paces)
+	}
 	leader := s.Leader
 	v.Quorum = leader != 0 && now-s.Contact < 2*n.options.NodeTimeout
 	v.Role, v.Cause = topology.Follower, ""
@@ -145,14 +148,14 @@ func (inc *incarnation) describe(v *topology.View) {
 	case leads:
 		v.Role = topology.Leader
 	case v.Moment == 0: // it has nothing of the leader yet, not even the databases
-		v.Role, v.Cause = topology.Loading, "the node waits for what the leader has"
+		v.Role, v.Cause = topology.Loading, cmp.Or(inc.waitsForRoom(v.Applied), "the node waits for what the leader has")
 	case leader == inc.identity.ID || leader == 0: // it begins to lead, or knows no leader
 		v.Role, leader = topology.Candidate, 0
 	}
 	for _, m := range s.State.Members {
 		member := topology.Member{Name: m.Name, ID: m.ID, Addr: m.Addr, Client: m.Client, Voter: s.State.Voter(m.ID),
 			Leader: m.ID == leader, Self: m.ID == inc.identity.ID}
-		inc.describeMember(&member, s, v.Index, now)
+		inc.describeMember(&member, s, v, now)
 		v.Members = append(v.Members, member)
 	}
 	for _, m := range s.State.Announced {
@@ -171,7 +174,32 @@ func (inc *incarnation) describe(v *topology.View) {
 		v.Cause = "this node is elected and begins to lead"
 	case v.Role == topology.Candidate:
 		v.Cause = noLeader(v.Members)
+	case v.Role == topology.Follower:
+		v.Cause = cmp.Or(inc.waitsForRoom(v.Applied), catchesUp(v.Applied, s.Target))
 	}
+}
+
+// catchesUp returns what a follower lacks of what was committed when its contact with a leader began; empty if
+// it lacks nothing.
+func catchesUp(applied, target uint64) string {
+	switch {
+	case target == 0: // a leader of an older program tells it with its next entries
+		return "this node does not know yet what the leader has committed"
+	case applied < target:
+		return fmt.Sprintf("this node catches up: it lacks %d entries that were committed before", target-applied)
+	}
+	return ""
+}
+
+// waitsForRoom returns for which room on its disk a node waits that cannot follow; empty if it does not.
+func (inc *incarnation) waitsForRoom(applied uint64) string {
+	switch refused := inc.refused.Load(); {
+	case refused != nil && applied < refused.index:
+		return refused.why
+	case inc.applier.full.Load():
+		return "the disk is full: this node waits for room to apply the leader's changes"
+	}
+	return ""
 }
 
 // noLeader returns why a node knows no leader.
@@ -204,9 +232,13 @@ func (inc *incarnation) lastIndex() uint64 {
 	return last
 }
 
-func (inc *incarnation) describeMember(m *topology.Member, s *core.Status, last uint64, now time.Duration) {
+func (inc *incarnation) describeMember(m *topology.Member, s *core.Status, v *topology.View, now time.Duration) {
+	m.Lag = -1
 	if m.Self {
-		m.Active, m.Match, m.Lag = true, last, int64(s.Commit)-int64(min(s.Commit, inc.applier.applied.Load()))
+		m.Active, m.Match = true, v.Index
+		if v.Quorum && (s.Target != 0 || s.Role == core.Leader) {
+			m.Lag = int64(s.Commit) - int64(min(s.Commit, v.Applied))
+		}
 		return
 	}
 	m.LastContact = -1
@@ -216,9 +248,29 @@ func (inc *incarnation) describeMember(m *topology.Member, s *core.Status, last 
 	m.Active = inc.transport.Active(m.ID) || m.LastContact >= 0 && m.LastContact < inc.node.options.NodeTimeout
 	for _, p := range s.Progress {
 		if p.ID == m.ID {
-			m.Match, m.Lag = p.Match, int64(last)-int64(min(last, p.Match))
+			m.Match, m.Lag = p.Match, int64(v.Index)-int64(min(v.Index, p.Match))
+			first, err := inc.disk.Memory().FirstIndex()
+			m.Stores = p.Snapshot || err == nil && p.Match+1 < first
+			if inc.paces[m.ID] == nil {
+				inc.paces[m.ID] = &pace{at: now}
+			}
+			m.Behind = inc.paces[m.ID].behind(p.Match, v.Index, now)
 		}
 	}
+}
+
+// pace tells how long ago a node had all.
+type pace struct {
+	last    uint64        // index of the leader's last entry
+	at, had time.Duration // when last was looked up; when it was that the node had the last entry of then
+}
+
+// behind returns how long ago a node had all, as its log reaches match now.
+func (p *pace) behind(match, last uint64, now time.Duration) time.Duration {
+	if match >= p.last {
+		p.had, p.last, p.at = p.at, last, now
+	}
+	return now - p.had
 }
 
 // await waits until a view satisfies a condition. The error is that of the context, or of a node that is

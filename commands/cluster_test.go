@@ -933,6 +933,26 @@ func TestSessionsKeepTheirKeyspace(t *testing.T) {
 	}
 }
 
+// INFO does not show a node that lacks what the leader has as one that is up to date.
+func TestInfoOfNodesThatLack(t *testing.T) {
+	t.Parallel()
+	v := leads()
+	v.Members[1].Stores, v.Members[1].Behind = true, 9*time.Second
+	w, f := newClusterHarness(t, v)
+	got := w.do(0, "INFO", "replication").Str
+	for _, want := range []string{"slave0:ip=127.0.0.1,port=6380,state=send_bulk,offset=100,lag=9\r\n", "slave1:ip=127.0.0.1,port=6381,state=online,offset=100,lag=1\r\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q has no %q", got, want)
+		}
+	}
+	v = follows()
+	v.Members[0].Lag = -1
+	f.view.Store(v)
+	if got := w.do(0, "INFO", "cluster").Str; !strings.Contains(got, "cluster_lag_entries:-1\r\n") {
+		t.Errorf("%q has a lag, which is not known", got)
+	}
+}
+
 // A node that leads, but cannot do what a leader does, is no healthy one: its state says so.
 func TestClusterStateTellsTheCause(t *testing.T) {
 	t.Parallel()

@@ -62,6 +62,7 @@ type Core struct {
 	role         Role // as of the last call, to notice changes
 	term, leader uint64
 	heard        map[uint64]time.Duration // when a message of a node arrived last
+	told         told                     // of commit indexes, by leaders
 	promise      time.Duration            // no vote is given before
 	campaign     campaign                 // while role is Candidate
 	leads        leadership               // while role is Leader
@@ -266,11 +267,13 @@ func (c *Core) Step(m *raftpb.Message, now time.Duration) error {
 		return fmt.Errorf("%w: %s from %x: %w", ErrMessage, m.GetType(), m.GetFrom(), err)
 	}
 	c.heard[m.GetFrom()] = now
-	if c.bound(m) {
-		return nil
-	}
 	err := c.err
-	c.guard(func() { err = c.raft.Step(m) })
+	if !c.bound(m) {
+		c.guard(func() { err = c.raft.Step(m) })
+	}
+	if m.GetFrom() == c.leader {
+		c.told.take(m, now, c.electionTimeout())
+	}
 	return err
 }
 
@@ -351,6 +354,9 @@ func (c *Core) convert(rd *raft.Ready) (r Ready) {
 			}
 		case raftpb.MsgTimeoutNow:
 			c.leads.deposing()
+			r.Send = append(r.Send, m)
+		case raftpb.MsgHeartbeat:
+			m.Index = new(c.raft.BasicStatus().GetCommit()) // see told
 			r.Send = append(r.Send, m)
 		default:
 			r.Send = append(r.Send, m)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"go.etcd.io/raft/v3/raftpb"
 )
@@ -39,6 +40,34 @@ func (c *Core) check(m *raftpb.Message) error {
 		}
 	}
 	return nil
+}
+
+// told is what leaders have told this node of their commit index. Raft's own is bounded by the log of this
+// node, so one that lacks entries takes itself for up to date.
+type told struct {
+	commit uint64        // the highest
+	target uint64        // commit when contact with a leader began; 0: there was none
+	at     time.Duration // of the last message with a commit index
+}
+
+// take reads a message of the leader. Raft makes no use of the Index of heartbeats: there the leader's commit
+// index stands, of which their Commit shows what this node is known to have.
+func (t *told) take(m *raftpb.Message, now, timeout time.Duration) {
+	var commit uint64
+	switch m.GetType() {
+	case raftpb.MsgApp:
+		commit = m.GetCommit()
+	case raftpb.MsgHeartbeat:
+		commit = m.GetIndex()
+	}
+	if commit == 0 {
+		return
+	}
+	t.commit = max(t.commit, commit)
+	if t.target == 0 || now-t.at > timeout {
+		t.target = t.commit
+	}
+	t.at = now
 }
 
 // campaignTransfer is raft's mark on the requests for votes of a node to which the leadership is transferred.

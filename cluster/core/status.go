@@ -29,11 +29,12 @@ type Status struct {
 	Leader   uint64        // id, 0: not known
 	Contact  time.Duration // when the leader was heard last; of a leader: when a majority was. 0: never
 	Session  uint64        // open here, 0: none
-	Commit   uint64
-	Applied  uint64      // as Applied has said
-	Transfer uint64      // id to which the leadership goes, 0: none
-	State    entry.State // as of the last entry that Ready has delivered
-	Progress []Progress  // leader only, ascending by id, with itself
+	Commit   uint64        // the highest index that this node knows to be committed; its log may end before
+	Target   uint64        // what the leader had committed when contact with it began; 0: no contact yet
+	Applied  uint64        // as Applied has said
+	Transfer uint64        // id to which the leadership goes, 0: none
+	State    entry.State   // as of the last entry that Ready has delivered
+	Progress []Progress    // leader only, ascending by id, with itself
 }
 
 // Progress is what the leader knows of a node.
@@ -61,7 +62,7 @@ func (c *Core) Status(now time.Duration) Status {
 		Transfer: c.leads.transfer,
 		State:    c.state.Clone(),
 	}
-	s.Commit = c.raft.BasicStatus().GetCommit()
+	s.Commit, s.Target = max(c.raft.BasicStatus().GetCommit(), c.told.commit), c.told.target
 	if c.role != Leader {
 		return s
 	}

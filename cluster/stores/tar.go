@@ -112,6 +112,16 @@ type onlyWriter struct{ io.Writer }
 // spare is how much of the disk Unpack leaves free.
 const spare = 64 << 20
 
+// RoomError is the error of Unpack for stores that do not fit on the disk.
+type RoomError struct{ Size, Free int64 }
+
+func (e *RoomError) Error() string {
+	return fmt.Sprintf("stores: %d bytes do not fit on the disk, which has %d free, %d of them to spare", e.Size, e.Free, int64(spare))
+}
+
+// Missing returns how many bytes more must be free.
+func (e *RoomError) Missing() int64 { return e.Size + spare - e.Free }
+
 // Unpack writes a stream into clusterDir/incoming, in place of what is there, durably. It reads at most size
 // bytes. After an error nothing is left. The error for a stream that Pack does not make is an *InvalidError.
 func Unpack(fsys vfs.FS, clusterDir string, index, term uint64, size int64, stream io.Reader) error {
@@ -125,7 +135,7 @@ func Unpack(fsys vfs.FS, clusterDir string, index, term uint64, size int64, stre
 	if free, _, err := fsys.Room(clusterDir); err != nil {
 		return err
 	} else if free-spare < size {
-		return fmt.Errorf("stores: %d bytes do not fit on the disk, which has %d free, %d of them to spare", size, free, int64(spare))
+		return &RoomError{Size: size, Free: free}
 	}
 	if err := mkdir(dir); err != nil {
 		return err

@@ -43,7 +43,9 @@ type Member struct {
 	Self   bool
 
 	Match       uint64        // the last raft index that the member is known to have on disk; known to the leader only
-	Lag         int64         // entries behind the leader's last one; known to the leader, and to each node of itself
+	Lag         int64         // entries behind the leader; known to it, and to each node in contact with it of itself. Negative: not known
+	Behind      time.Duration // since the member had all that the leader had then; known to the leader only
+	Stores      bool          // the leader's log does not reach back to what the member has: it needs the stores; known to the leader only
 	LastContact time.Duration // since the last message of the member to this node; negative: none yet
 	Active      bool          // this node has heard of the member within cluster-node-timeout
 	Users       string        // a digest of the member's users, for nodes only; empty: not known

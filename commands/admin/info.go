@@ -456,11 +456,11 @@ func replicationFields(v *topology.View) []InfoField {
 			}
 			host, port := m.Split()
 			state := "online"
-			if !m.Voter {
+			if !m.Voter || m.Stores {
 				state = "send_bulk"
 			}
 			field(fmt.Sprintf("slave%d", n), fmt.Sprintf("ip=%s,port=%s,state=%s,offset=%d,lag=%d",
-				host, port, state, v.Offset(m), max(engine.ContactOf(m), 0)/1000))
+				host, port, state, v.Offset(m), max(engine.ContactOf(m), m.Behind.Milliseconds(), 0)/1000))
 			n++
 		}
 	}
@@ -478,7 +478,7 @@ func replicationFields(v *topology.View) []InfoField {
 
 // clusterFields are mayfly's fields of INFO about the cluster.
 func clusterFields(v *topology.View) []InfoField {
-	name, leader, lag := "", "", int64(0)
+	name, leader, lag := "", "", int64(-1)
 	if self := v.Self(); self != nil {
 		name, lag = self.Name, self.Lag
 	}

@@ -213,7 +213,7 @@ func runClusterStatus(_ *engine.Context, v *topology.View) engine.Reply {
 		}
 		index, lag := engine.Null, engine.Null // of the others only the leader knows them
 		if m.Self || v.Leads() {
-			index, lag = engine.Integer(int64(v.Offset(m))), engine.Integer(m.Lag)
+			index, lag = engine.Integer(int64(v.Offset(m))), engine.OrNull(m.Lag, m.Lag >= 0)
 		}
 		members = append(members, engine.Map(
 			engine.Bulk("name"), engine.Bulk(m.Name),

@@ -42,7 +42,7 @@ func collectCluster(out chan<- prometheus.Metric, v *topology.View) {
 	}
 	for i := range v.Members {
 		m := &v.Members[i]
-		if v.Leads() || m.Self {
+		if (v.Leads() || m.Self) && m.Lag >= 0 {
 			out <- prometheus.MustNewConstMetric(clusterLag, prometheus.GaugeValue, float64(m.Lag), m.Name)
 		}
 		out <- prometheus.MustNewConstMetric(clusterActive, prometheus.GaugeValue, flag(m.Active), m.Name)
