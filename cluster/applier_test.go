@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"mayfly/cluster/disk"
 	"mayfly/cluster/entry"
@@ -20,6 +22,8 @@ import (
 type fakeStore struct {
 	unsettled atomic.Bool
 	leading   chan error // what Lead returns
+
+	full atomic.Bool
 
 	mu    sync.Mutex
 	steps []string
@@ -33,6 +37,9 @@ func (s *fakeStore) note(format string, parts ...any) {
 }
 
 func (s *fakeStore) Apply(batch string, tail replica.Tail) error {
+	if s.full.Load() {
+		return syscall.ENOSPC
+	}
 	s.note("apply %d %q", tail.Index, batch)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,6 +205,26 @@ func TestApplierDeposedWithABatchInFlight(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A follower whose disk is full says so while it waits for room.
+func TestFollowerWithAFullDisk(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		a := startApplier(t)
+		inc := &incarnation{applier: a.applier}
+		a.store.full.Store(true)
+		a.push(task{entries: []entry.Entry{begin(2, 2, 2), batch(3, 2, 1, 10, "a")}})
+		a.awaits(t)
+		if got := inc.waitsForRoom(1); !strings.Contains(got, "the disk is full") {
+			t.Errorf("on a full disk it says %q", got)
+		}
+		a.store.full.Store(false)
+		<-time.After(longestFullRetry) // on the clock of the bubble
+		a.awaits(t, `apply 2 ""`, `apply 3 "a"`)
+		if got := inc.waitsForRoom(3); got != "" {
+			t.Errorf("with room it says %q", got)
+		}
+	})
 }
 
 // A full disk is no damage: the node waits for room with the files that it has. Nor does it hide damage.

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ func TestLeaderIsKnownWhileLoading(t *testing.T) {
 	c := startTrio(t, "a", "b", "c")
 	c.mustPut("key", "1")
 	loading := c.follower()
+	ids := loading.ids()
 	loading.crash(t)
 	open, resume := loading.opt.Open, make(chan struct{})
 	loading.opt.Open = func(r replica.Replicator) (*keyspace.Keyspace, error) {
@@ -26,6 +28,9 @@ func TestLeaderIsKnownWhileLoading(t *testing.T) {
 		return open(r)
 	}
 	loading.start(t)
+	if got := loading.ids(); got != ids || got == "" {
+		t.Errorf("a node that starts shows the nodes\n%s, and before\n%s", got, ids)
+	}
 	knows := func(leader *testNode) {
 		t.Helper()
 		c.eventually(loading.name+" knows that "+leader.name+" leads", func() bool {
@@ -45,6 +50,16 @@ func TestLeaderIsKnownWhileLoading(t *testing.T) {
 	close(resume)
 	c.has(loading, "key", "1")
 	c.converge()
+}
+
+// ids returns the members as clients see them.
+func (n *testNode) ids() (text string) {
+	v := n.View()
+	for i := range v.Members {
+		m := &v.Members[i]
+		text += fmt.Sprintln(v.NodeID(m), m.Client, m.Addr)
+	}
+	return text
 }
 
 // A node that loads anew knows the leader at once, but not itself as the leader.

@@ -113,7 +113,7 @@ type Node struct {
 	cleared  uint64 // the id for which the data folder has no files of before; used by run only
 
 	view     atomic.Pointer[topology.View]
-	leader   atomic.Pointer[topology.Member] // the last other node that led: a node that was removed sends clients there
+	leader   atomic.Pointer[topology.Member] // the last other node that led: a node that was removed or is cut off sends clients there
 	learned  atomic.Pointer[learned]         // nil: nothing yet
 	users    sync.Map                        // name → what the member has said last: see compareUsers
 	running  atomic.Pointer[incarnation]     // nil between two incarnations
@@ -148,7 +148,6 @@ func New(o Options) (*Node, error) {
 		cause: "the node starts"}
 	n.zap, n.raftLog = newLoggers(o.Log)
 	n.bus = bus.New(bus.Options{Deliver: o.Messages, Wanted: o.EventsWanted, Log: o.Log})
-	n.view.Store(n.makeView())
 	if err := os.MkdirAll(n.path(), 0o700); err != nil {
 		return nil, err
 	}
@@ -166,6 +165,7 @@ func New(o Options) (*Node, error) {
 		_ = n.listener.Close() // it has no connections
 		return nil, err
 	}
+	n.view.Store(n.makeView())
 	n.listener.Handle(n.handler())
 	return n, nil
 }

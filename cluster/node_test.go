@@ -458,6 +458,25 @@ func TestNoLeader(t *testing.T) {
 	}
 }
 
+// A follower that is cut off names its last leader: clients that take it for the master stay with it.
+func TestCutOffFollowerNamesItsLeader(t *testing.T) {
+	drill.Slow(t)
+	t.Parallel()
+	c := startTrio(t, "a", "b", "c")
+	c.mustPut("before", "1")
+	leader, follower := c.leader(), c.follower()
+	c.eventually("the follower knows the leader", func() bool { return follower.View().Leader != nil })
+	for _, n := range c.nodes {
+		if n != follower {
+			n.crash(t)
+		}
+	}
+	c.eventually("it knows no leader", func() bool { return follower.View().Role == topology.Candidate })
+	if got := follower.View().Master().Name; got != leader.name {
+		t.Errorf("it names %s, %s has led", got, leader.name)
+	}
+}
+
 // Without a majority nothing is acknowledged, and service returns by itself.
 func TestNoMajority(t *testing.T) {
 	drill.Slow(t)
@@ -485,6 +504,9 @@ func TestNoMajority(t *testing.T) {
 		return v.Role == topology.Candidate &&
 			strings.HasPrefix(v.Cause, "no leader: this node reaches 1 of 3 voters, itself included, and 2 are a majority; no contact with ")
 	})
+	if m := leader.View().Master(); m.Self {
+		t.Error("a deposed leader that is cut off sends clients to itself")
+	}
 	for _, n := range c.nodes {
 		if n != leader {
 			n.start(t)

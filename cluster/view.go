@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mayfly/cluster/core"
+	"mayfly/cluster/forming"
 	"mayfly/cluster/topology"
 	"mayfly/expiry/clock"
 )
@@ -96,15 +97,23 @@ func (n *Node) makeView() *topology.View {
 	n.mu.Lock()
 	v.Role, v.Cause = n.role, n.cause
 	n.mu.Unlock()
+	leader := n.leader.Load()
+	if leader != nil {
+		v.Last = leader.Name
+	}
 	if inc := n.running.Load(); inc != nil {
 		inc.describe(v)
 		n.describeUsers(v)
 		return v
 	}
-	if !n.describeLearned(v) {
-		n.describePeers(v)
+	identity := n.former.Identity()
+	if identity != nil {
+		v.ClusterID = identity.Cluster
 	}
-	if leader := n.leader.Load(); leader != nil && v.Role == topology.Removed {
+	if !n.describeLearned(v) {
+		n.describePeers(v, identity)
+	}
+	if leader != nil && v.Role == topology.Removed {
 		v.Members = slices.DeleteFunc(v.Members, func(m topology.Member) bool { return m.Name == leader.Name })
 		v.Members = append(v.Members, *leader)
 		v.Quorum = true // clients are sent to it
@@ -118,10 +127,16 @@ func (n *Node) makeView() *topology.View {
 	return v
 }
 
-// describePeers fills the view of a node that knows nothing of its cluster with its peers.
-func (n *Node) describePeers(v *topology.View) {
+// describePeers fills the view of a node that knows nothing of its cluster but its identity with its peers.
+func (n *Node) describePeers(v *topology.View, identity *forming.Identity) {
+	clients := map[string]string{}
+	if identity != nil {
+		for _, m := range identity.Members {
+			clients[m.Name] = m.Client
+		}
+	}
 	for _, p := range n.options.Peers {
-		m := topology.Member{Name: p.Name, Addr: p.Addr, Self: p.Name == n.options.Name, LastContact: -1, Lag: -1}
+		m := topology.Member{Name: p.Name, Addr: p.Addr, Client: clients[p.Name], Self: p.Name == n.options.Name, LastContact: -1, Lag: -1}
 		if m.Self {
 			m.Client, m.Active, m.LastContact = n.options.ClientAddr, true, 0
 		}

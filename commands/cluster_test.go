@@ -933,6 +933,35 @@ func TestSessionsKeepTheirKeyspace(t *testing.T) {
 	}
 }
 
+// A node without a leader names the last one, as a replica of Redis that is cut off, and a node that starts
+// does not take the others for failed.
+func TestCutOffNodeNamesTheLastLeader(t *testing.T) {
+	t.Parallel()
+	v := leaderless()
+	v.Last = "c"
+	w, f := newClusterHarness(t, v)
+	master := v.NodeID(v.Member("c"))
+	for command, want := range map[string]string{
+		"CLUSTER SLOTS":      "3) 1) \"127.0.0.1\"\n      2) (integer) 6381\n      3) \"" + master,
+		"CLUSTER SHARDS":     "=>\n      1) 1# \"id\" => \"" + master,
+		"CLUSTER NODES":      ":6379@7001 myself,slave " + master,
+		"ROLE":               "2) \"127.0.0.1\"\n3) (integer) 6381\n4) \"connect\"",
+		"INFO replication":   "master_host:127.0.0.1\r\nmaster_port:6381\r\nmaster_link_status:down\r\n",
+		"SENTINEL MASTER me": "\"s_down,o_down,master\"",
+	} {
+		reply := w.do(1, strings.Fields(command)...)
+		if got := reply.Str + notation(reply); !strings.Contains(got, want) {
+			t.Errorf("%s: %s has no %s", command, got, want)
+		}
+	}
+	v = leaderless()
+	v.Role, v.Last, v.Members[1].Active = topology.Loading, "c", false
+	f.view.Store(v)
+	if got, want := w.do(1, "CLUSTER", "NODES").Str, ":6380@7002 slave "+master; !strings.Contains(got, want) {
+		t.Errorf("%s has no %s", got, want)
+	}
+}
+
 // INFO does not show a node that lacks what the leader has as one that is up to date.
 func TestInfoOfNodesThatLack(t *testing.T) {
 	t.Parallel()

@@ -38,13 +38,36 @@ func (v *View) MemberByID(id string) *Member {
 	return nil
 }
 
-// Master returns the member that clients are to take for the master: the leader or, while none is known, this
-// node, which says so to their commands. Nil: the node knows no members yet.
+// Master returns the member that clients are to take for the master: the leader or, while none is known, the
+// last other one, as a replica of Redis that is cut off. Clients that took this node for the master would stay
+// with it for good. If there was none, another node is as good a guess. Nil: the node knows no members yet.
 func (v *View) Master() *Member {
 	if v.Leader != nil {
 		return v.Leader
 	}
-	return v.Self()
+	if last := v.Member(v.Last); last != nil {
+		return last
+	}
+	var best *Member
+	for i := range v.Members {
+		if m := &v.Members[i]; best == nil || m.guess() > best.guess() {
+			best = m
+		}
+	}
+	return best
+}
+
+// guess ranks members by how probable it is that one leads which is not known to.
+func (m *Member) guess() int {
+	switch {
+	case m.Self:
+		return 0
+	case m.Client == "":
+		return 1
+	case !m.Active:
+		return 2
+	}
+	return 3
 }
 
 // Replicas returns the members besides the master.

@@ -83,6 +83,7 @@ type View struct {
 	Commit    uint64
 
 	Leader  *Member  // one of Members; nil: none is known
+	Last    string   // the name of the last other node that was known to lead; empty: none was
 	Members []Member // by ascending name
 
 	Announced []Member // nodes that may join; only Name and Addr are known

@@ -415,9 +415,9 @@ func replicationFields(v *topology.View) []InfoField {
 		field("role", "master")
 	} else {
 		host, port, contact := "", "0", int64(-1)
-		if v.Leader != nil {
-			host, port = v.Leader.Split()
-			contact = engine.ContactOf(v.Leader)
+		if m := v.Master(); m != nil && !m.Self {
+			host, port = m.Split()
+			contact = engine.ContactOf(m)
 		}
 		link := "down"
 		if engine.ClusterState(v) == "ok" {

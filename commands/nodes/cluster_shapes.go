@@ -113,7 +113,10 @@ func nodeLine(v *topology.View, m *topology.Member, now int64) string {
 		pong = now - m.LastContact.Milliseconds()
 	}
 	if !m.Up() {
-		flags, link = flags+",fail", "disconnected"
+		link = "disconnected"
+		if v.Role != topology.Loading { // it has had no time to hear of the others
+			flags += ",fail"
+		}
 	}
 	host, port := m.Split()
 	return fmt.Sprintf("%s %s:%s@%s %s %s 0 %d %d %s%s\n",
@@ -293,8 +296,8 @@ func runRole(x *engine.Context) engine.Reply {
 		return engine.Array(engine.Bulk("master"), engine.Integer(int64(v.Applied)), engine.Array(replicas...))
 	}
 	host, port, state := "", engine.Integer(0), "connect"
-	if v.Leader != nil {
-		host, port = hostOf(v.Leader), portOf(v.Leader)
+	if m := v.Master(); m != nil && !m.Self {
+		host, port = hostOf(m), portOf(m)
 	}
 	switch {
 	case v.Role == topology.Loading:
