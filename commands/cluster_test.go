@@ -16,7 +16,6 @@ import (
 	"mayfly/cluster/topology"
 	"mayfly/commands/admin"
 	"mayfly/commands/engine"
-	"mayfly/commands/nodes"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 	"mayfly/keyspace/replica"
@@ -30,6 +29,7 @@ type fakeCluster struct {
 	calls []string // of the methods that change something
 	err   error    // of these methods
 	has   int      // nodes for Replicated
+	lose  func()   // called by Replicated; nil: the node goes on to lead
 }
 
 func (f *fakeCluster) DialClient(context.Context, uint64, topology.Client) (net.Conn, error) {
@@ -54,6 +54,10 @@ func (f *fakeCluster) Transfer(_ context.Context, name string) error {
 }
 
 func (f *fakeCluster) Replicated(ctx context.Context, n int) int {
+	if f.lose != nil {
+		f.lose()
+		return 0
+	}
 	if n > f.has {
 		<-ctx.Done()
 	}
@@ -119,7 +123,7 @@ func TestPlaces(t *testing.T) {
 var local = strings.Fields("acl asking auth backup bgrewriteaof bgsave client clock cluster command compact config discard echo exec hello info " +
 	"lastsave json.debug|help latency memory|doctor memory|help memory|malloc-stats memory|purge memory|stats module monitor multi object|help ping psubscribe " +
 	"publish pubsub punsubscribe quit readonly readwrite reset role save script scrub select sentinel shutdown slowlog spublish ssubscribe subscribe " +
-	"sunsubscribe time unsubscribe unwatch wait " +
+	"sunsubscribe time unsubscribe unwatch " +
 	"xgroup|help xinfo|help")
 
 func isLocal(r *engine.Row) bool {
@@ -432,7 +436,7 @@ func TestDeposedUnnoticed(t *testing.T) {
 	if err := w.engine.Wait(read.LSN, 0); err == nil {
 		t.Error("a read leaves that no majority has confirmed")
 	}
-	commands := []string{"GET foo", "SET foo 2", "DEL foo", "CONTAINER.SET c TTL 5", "DBSIZE", "EVAL return{redis.call('get','foo')} 0", "EXEC"}
+	commands := []string{"GET foo", "SET foo 2", "DEL foo", "CONTAINER.SET c TTL 5", "DBSIZE", "EVAL return{redis.call('get','foo')} 0", "WAIT 1 0", "EXEC"}
 	for i, command := range commands { // as if they had not come
 		client, proxied := 10+2*i, 11+2*i
 		w.session(proxied).Proxied = true
@@ -514,6 +518,26 @@ func TestHandover(t *testing.T) {
 			w.replies(`"1"`, 3, "GET", "foo")
 		})
 	}
+}
+
+// TestWaitDuringAHandover: WAIT of a node that leads no more counts no nodes. It comes again, as if it had not
+// come, and the next leader counts.
+func TestWaitDuringAHandover(t *testing.T) {
+	t.Parallel()
+	w, f := newNodeHarness(t)
+	w.do(1, "SET", "foo", "1")
+	f.lose = w.engine.Keyspace().Follow // the view does not show it yet
+	for _, command := range []string{"under way", "later"} {
+		if out := w.engine.Execute(w.session(1), []string{"WAIT", "2", "0"}); !out.Deferred || out.Resume == nil {
+			t.Errorf("%s: %+v", command, out)
+		}
+	}
+	f.become(w, leaderless())
+	if out := w.engine.Execute(w.session(2), []string{"WAIT", "2", "0"}); !out.Deferred || out.Resume == nil {
+		t.Errorf("without a leader: %+v", out)
+	}
+	f.become(w, follows())
+	w.replies("(error) MOVED 0 127.0.0.1:6380", 2, "WAIT", "2", "0")
 }
 
 // TestFailedTransfer: the clients of a leader that goes on to lead stay.
@@ -1031,7 +1055,7 @@ func TestClusterChanges(t *testing.T) {
 	}
 	f.view.Store(follows())
 	w.replies("OK", 1, "CLUSTER", "FAILOVER", "TAKEOVER")
-	w.replies("(error) "+string(nodes.ErrWaitAtReplica), 1, "WAIT", "1", "0")
+	w.replies("(error) MOVED 0 127.0.0.1:6380", 1, "WAIT", "1", "0")
 	f.err = errors.New("another change is under way")
 	w.replies("(error) ERR CLUSTER REMOVE failed: another change is under way", 1, "CLUSTER", "REMOVE", "b")
 	want := []string{"add d 127.0.0.1:7004", "remove b", "remove announced", "transfer ", "transfer c", "transfer ", "transfer a", "remove b"}

@@ -95,7 +95,7 @@ func (e *Engine) queuesFor(s *Session, r *Row, refusal error) bool {
 // the leader. It reports whether the outcome is complete. If not, the command runs here, or is refused with
 // the error.
 func (e *Engine) forward(s *Session, r *Row, args []string, refusal error, out *Outcome) (err error, done bool) {
-	moved := refusal != nil && strings.HasPrefix(refusal.Error(), "MOVED ") || refusal == nil && r.Name == "wait" && !e.Cluster.View().Leads()
+	moved := refusal != nil && strings.HasPrefix(refusal.Error(), "MOVED ")
 	exec := r.Scope == ScopeQueue && s.Multi.Open
 	if moved {
 		if err := s.admitMode(r); err != nil {

@@ -10,14 +10,12 @@ import (
 	"mayfly/redisfmt"
 )
 
-const ErrWaitAtReplica = engine.Error("ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a replica is configured to be writable (which is not the default) writes to replicas are just local and are not propagated.")
-
 // WaitCommand counts the nodes that have a client's writes.
 var WaitCommand = engine.Command{
 	Name: "wait", Syntax: "numreplicas timeout", Since: "3.0.0",
 	Summary: "Wait for the synchronous replication of all the write commands sent in the context of the current connection",
-	Differs: "A reply means a majority already; this counts the other nodes that have it on disk. Without a cluster it replies 0 at once, as no replica can come",
-	Flags:   engine.NoScript | engine.Waits | engine.OnNode, Categories: "connection", Tips: "request_policy:all_shards response_policy:agg_min",
+	Differs: "A reply means a majority already; this counts the other nodes that have it on disk. Without a cluster it replies 0 at once, as no replica can come. A follower replies with MOVED",
+	Flags:   engine.NoScript | engine.Waits | engine.OnLeader, Categories: "connection", Tips: "request_policy:all_shards response_policy:agg_min",
 	Parse: parseWait,
 }
 
@@ -38,9 +36,6 @@ func parseWait(in *engine.Input) (engine.Run, error) {
 		if e.Cluster == nil {
 			return engine.Integer(0)
 		}
-		if v := e.Cluster.View(); !v.Leads() {
-			return engine.Fail(ErrWaitAtReplica)
-		}
 		if x.Queued {
 			ctx, cancel := context.WithCancel(context.Background())
 			cancel()
@@ -53,7 +48,9 @@ func parseWait(in *engine.Input) (engine.Run, error) {
 			}
 			ctx, cancel := patience(x.Session, time.Duration(ms)*time.Millisecond)
 			defer cancel()
-			return engine.Count(e.Cluster.Replicated(ctx, int(min(max(n, 0), math.MaxInt32)))), false
+			reached := e.Cluster.Replicated(ctx, int(min(max(n, 0), math.MaxInt32)))
+			ks := e.Keyspace()
+			return engine.Count(reached), ks != nil && !ks.Leads() // then the next leader knows who has what
 		}
 		return engine.Reply{}
 	}, nil
