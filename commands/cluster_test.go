@@ -16,6 +16,7 @@ import (
 	"mayfly/cluster/topology"
 	"mayfly/commands/admin"
 	"mayfly/commands/engine"
+	"mayfly/commands/nodes"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 	"mayfly/keyspace/replica"
@@ -138,6 +139,9 @@ func isLocal(r *engine.Row) bool {
 func TestAdmissionByRole(t *testing.T) {
 	t.Parallel()
 	moved := func(r *engine.Row, args []string) string {
+		if r.AtFollower != "" { // as in Redis
+			return string(r.AtFollower)
+		}
 		slot := 0
 		if keys := r.KeysOf(args); len(keys) > 0 {
 			slot = topology.Slot(keys[0])
@@ -537,7 +541,9 @@ func TestWaitDuringAHandover(t *testing.T) {
 		t.Errorf("without a leader: %+v", out)
 	}
 	f.become(w, follows())
-	w.replies("(error) MOVED 0 127.0.0.1:6380", 2, "WAIT", "2", "0")
+	w.replies("(error) "+string(nodes.ErrWaitAtReplica), 2, "WAIT", "2", "0")
+	w.session(3).Proxied = true
+	w.replies("(error) "+string(engine.ErrElsewhere), 3, "WAIT", "2", "0")
 }
 
 // TestFailedTransfer: the clients of a leader that goes on to lead stay.
@@ -1055,7 +1061,7 @@ func TestClusterChanges(t *testing.T) {
 	}
 	f.view.Store(follows())
 	w.replies("OK", 1, "CLUSTER", "FAILOVER", "TAKEOVER")
-	w.replies("(error) MOVED 0 127.0.0.1:6380", 1, "WAIT", "1", "0")
+	w.replies("(error) "+string(nodes.ErrWaitAtReplica), 1, "WAIT", "1", "0")
 	f.err = errors.New("another change is under way")
 	w.replies("(error) ERR CLUSTER REMOVE failed: another change is under way", 1, "CLUSTER", "REMOVE", "b")
 	want := []string{"add d 127.0.0.1:7004", "remove b", "remove announced", "transfer ", "transfer c", "transfer ", "transfer a", "remove b"}

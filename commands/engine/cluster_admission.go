@@ -113,6 +113,9 @@ func (e *Engine) notServed(s *Session, r *Row, args []string) error {
 		if !isSilent(v) {
 			e.Leadership.found()
 		}
+		if r.AtFollower != "" && !s.Proxied && !e.proxy.Load() { // MOVED tells a proxy that the leader runs it
+			return r.AtFollower
+		}
 		return Errorf(errMoved, s.slotOf(r, args), v.Leader.Client)
 	case v.Role == topology.Loading, v.Role.Open() && !e.Loaded():
 		return ErrLoadingData
@@ -341,8 +344,7 @@ func (s *Session) slotOf(r *Row, args []string) int {
 // isRedirection reports whether an error says that another node, or none, serves a command. As in Redis, EXEC
 // replies it as it is.
 func isRedirection(err error) bool {
-	text := err.Error()
-	return strings.HasPrefix(text, "MOVED ") || strings.HasPrefix(text, "CLUSTERDOWN ")
+	return strings.HasPrefix(err.Error(), "MOVED ") || strings.HasPrefix(err.Error(), "CLUSTERDOWN ")
 }
 
 // isLoading reports whether an error says that there is no keyspace.

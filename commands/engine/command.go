@@ -58,7 +58,8 @@ type Command struct {
 
 	// Parse checks the arguments and returns the Run. It touches neither the keyspace nor the clock. It
 	// does all work that needs no lock, such as validating JSON.
-	Parse func(in *Input) (Run, error)
+	Parse      func(in *Input) (Run, error)
+	AtFollower Error // what a follower replies in place of MOVED, as in Redis; empty: MOVED
 
 	// Secrets returns the positions of passwords, which MONITOR and SLOWLOG do not show. Nil: none.
 	// Positions beyond the last argument are ignored.

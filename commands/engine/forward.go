@@ -235,8 +235,7 @@ func (s *Session) state() SessionState {
 // Leader returns the raft id of the node to which commands are passed on. If there is none, the id is 0, and
 // the channel closes when it is time to look again; nil: there has been none for too long.
 func (e *Engine) Leader() (id uint64, again <-chan struct{}) {
-	v := e.Cluster.View()
-	if v.Leader != nil && e.LeaderReachable(v.Leader.ID) {
+	if v := e.Cluster.View(); v.Leader != nil && e.LeaderReachable(v.Leader.ID) {
 		return v.Leader.ID, nil
 	}
 	return 0, e.Leadership.Await()

@@ -10,13 +10,16 @@ import (
 	"mayfly/redisfmt"
 )
 
+const ErrWaitAtReplica = engine.Error("ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a replica is configured to be writable (which is not the default) writes to replicas are just local and are not propagated.")
+
 // WaitCommand counts the nodes that have a client's writes.
 var WaitCommand = engine.Command{
 	Name: "wait", Syntax: "numreplicas timeout", Since: "3.0.0",
 	Summary: "Wait for the synchronous replication of all the write commands sent in the context of the current connection",
-	Differs: "A reply means a majority already; this counts the other nodes that have it on disk. Without a cluster it replies 0 at once, as no replica can come. A follower replies with MOVED",
+	Differs: "A reply means a majority already; this counts the other nodes that have it on disk. Without a cluster it replies 0 at once, as no replica can come",
 	Flags:   engine.NoScript | engine.Waits | engine.OnLeader, Categories: "connection", Tips: "request_policy:all_shards response_policy:agg_min",
-	Parse: parseWait,
+	AtFollower: ErrWaitAtReplica,
+	Parse:      parseWait,
 }
 
 func parseWait(in *engine.Input) (engine.Run, error) {
