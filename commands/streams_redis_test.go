@@ -11,7 +11,7 @@ import (
 	"mayfly/commands/engine"
 	"mayfly/commands/streams"
 	"mayfly/keyspace"
-	"mayfly/keyspace/deaths"
+	"mayfly/keyspace/deathlog"
 	"mayfly/keyspace/streamid"
 	"mayfly/test/drill"
 )
@@ -26,12 +26,12 @@ func (w *harness) logDeaths(container string) {
 }
 
 // logged returns the entries of a container's log behind an id.
-func (w *harness) logged(container string, after streamid.ID) (list []deaths.Entry) {
+func (w *harness) logged(container string, after streamid.ID) (list []deathlog.Entry) {
 	var tx keyspace.Tx
 	w.engine.Keyspace().BeginSweep(&tx)
 	defer tx.Close()
 	from, _ := after.Next()
-	tx.Deaths(tx.Container(container)).Range(from, streamid.Max, false, func(e deaths.Entry) bool {
+	tx.Deaths(tx.Container(container)).Range(from, streamid.Max, false, func(e deathlog.Entry) bool {
 		list = append(list, e)
 		return true
 	})

@@ -10,7 +10,7 @@ import (
 	"mayfly/commands/streams"
 	"mayfly/expiry"
 	"mayfly/keyspace"
-	"mayfly/keyspace/deaths"
+	"mayfly/keyspace/deathlog"
 	"mayfly/keyspace/streamid"
 	"mayfly/test/drill"
 )
@@ -141,16 +141,16 @@ func TestTTLOfEntries(t *testing.T) {
 	t.Parallel()
 	const ts = testStart
 	for _, c := range []struct {
-		e    deaths.Entry
+		e    deathlog.Entry
 		want string // "": none
 	}{
-		{deaths.Entry{Kind: keyspace.Document, Own: expiry.Inherit, Body: `{"n":1}`, HasBody: true}, ""},
-		{deaths.Entry{Kind: keyspace.Document, Own: ts + 5000, Body: `{"ttl":5}`, HasBody: true}, "5"},
-		{deaths.Entry{Kind: keyspace.Document, Own: ts + 5000, Body: `{"end":"2026-01-01T00:00:05Z"}`, HasBody: true}, ""}, // a deadline
-		{deaths.Entry{Kind: keyspace.Document, Own: ts + 5000}, "5"},
-		{deaths.Entry{Kind: keyspace.Document, Own: ts + 5001}, ""},
-		{deaths.Entry{Kind: keyspace.Document, Own: expiry.Never}, "-1"},
-		{deaths.Entry{Kind: keyspace.Plain, Own: ts + 5000, Body: `{"ttl":5}`, HasBody: true}, ""},
+		{deathlog.Entry{Kind: keyspace.Document, Own: expiry.Inherit, Body: `{"n":1}`, HasBody: true}, ""},
+		{deathlog.Entry{Kind: keyspace.Document, Own: ts + 5000, Body: `{"ttl":5}`, HasBody: true}, "5"},
+		{deathlog.Entry{Kind: keyspace.Document, Own: ts + 5000, Body: `{"end":"2026-01-01T00:00:05Z"}`, HasBody: true}, ""}, // a deadline
+		{deathlog.Entry{Kind: keyspace.Document, Own: ts + 5000}, "5"},
+		{deathlog.Entry{Kind: keyspace.Document, Own: ts + 5001}, ""},
+		{deathlog.Entry{Kind: keyspace.Document, Own: expiry.Never}, "-1"},
+		{deathlog.Entry{Kind: keyspace.Plain, Own: ts + 5000, Body: `{"ttl":5}`, HasBody: true}, ""},
 	} {
 		c.e.TS = ts
 		if got := field(engine.Map(streams.EntryReply(&c.e).Elems[1].Elems...), "ttl").Str; got != c.want {

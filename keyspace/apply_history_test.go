@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"mayfly/expiry"
-	"mayfly/keyspace/deaths"
+	"mayfly/keyspace/deathlog"
 	"mayfly/keyspace/eviction"
 	"mayfly/keyspace/groups"
 	"mayfly/keyspace/index"
@@ -49,7 +49,7 @@ func (h *everything) end() int64 {
 
 func (h *everything) entry(tx *Tx, c *Container) (id streamid.ID) {
 	n := h.random.IntN(10)
-	tx.Deaths(c).Range(streamid.ID{}, streamid.Max, false, func(e deaths.Entry) bool {
+	tx.Deaths(c).Range(streamid.ID{}, streamid.Max, false, func(e deathlog.Entry) bool {
 		id = e.ID
 		n--
 		return n > 0
@@ -162,7 +162,7 @@ func (h *everything) changeGroup(tx *Tx, c *Container) {
 	}
 	s, _ := tx.Deaths(c).State()
 	var ids []streamid.ID
-	tx.Deaths(c).Range(streamid.ID{}, streamid.Max, false, func(e deaths.Entry) bool {
+	tx.Deaths(c).Range(streamid.ID{}, streamid.Max, false, func(e deathlog.Entry) bool {
 		ids = append(ids, e.ID)
 		return len(ids) < 10
 	})

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"mayfly/expiry"
-	"mayfly/keyspace/deaths"
+	"mayfly/keyspace/deathlog"
 	"mayfly/keyspace/streamid"
 	"mayfly/test/drill"
 )
@@ -59,7 +59,7 @@ func TestApplyBesideReaders(t *testing.T) {
 			tx.Stats(c)
 			tx.Scan(c, 0, 10, func(string, Item) {})
 			last := streamid.ID{}
-			tx.Deaths(c).Range(streamid.ID{}, streamid.Max, false, func(e deaths.Entry) bool {
+			tx.Deaths(c).Range(streamid.ID{}, streamid.Max, false, func(e deathlog.Entry) bool {
 				if !last.Less(e.ID) {
 					t.Errorf("%v follows %v", e.ID, last)
 				}

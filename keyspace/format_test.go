@@ -12,7 +12,7 @@ import (
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/datadir"
-	"mayfly/keyspace/deaths"
+	"mayfly/keyspace/deathlog"
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/storage"
@@ -36,11 +36,11 @@ func (c opGroup) AppendTo(dst aof.Commands) aof.Commands {
 
 // burial returns the entry of the death of an order.
 func burial(order Item) aof.Op {
-	e := deaths.Entry{
+	e := deathlog.Entry{
 		ID: streamid.ID{Ms: uint64(epoch + 30_004), Seq: 3}, Item: "order-1", Cause: expiry.ByDocument, At: order.ExpireAt,
 		TS: order.TS, Etag: order.Version, Own: order.ExpireAt, Policy: 0x1f, Kind: order.Kind, Body: order.Body, HasBody: true,
 	}
-	key := string(record.AppendLogKey(nil, 41, string(deaths.AppendID(nil, e.ID, e.Item))))
+	key := string(record.AppendLogKey(nil, 41, string(deathlog.AppendID(nil, e.ID, e.Item))))
 	it := Item{Kind: record.Entry, Body: string(e.AppendBody(nil)), TS: epoch + 30_004, Version: e.Etag}
 	return aof.Op{Key: key, Rec: string(record.Append(nil, key, it))}
 }
@@ -98,8 +98,8 @@ func TestFormatDocumentShowsRealFiles(t *testing.T) {
 	drill.Check(t, err)
 	doc := string(b)
 	entry := burial(order)
-	stateKey := string(record.AppendLogKey(nil, 41, deaths.StateID(3, 16)))
-	state := deaths.State{Added: 17, Last: streamid.ID{Ms: uint64(epoch + 30_004), Seq: 3}, MaxDeleted: streamid.ID{Ms: uint64(epoch + 30_001)}}
+	stateKey := string(record.AppendLogKey(nil, 41, deathlog.StateID(3, 16)))
+	state := deathlog.State{Added: 17, Last: streamid.ID{Ms: uint64(epoch + 30_004), Seq: 3}, MaxDeleted: streamid.ID{Ms: uint64(epoch + 30_001)}}
 	for _, part := range []string{
 		"    " + entry.Key + "    the key", "    " + entry.Rec + "\n", "    " + entry.Rec[strings.Index(entry.Rec, "4 dd "):] + "\n",
 		"`" + stateKey + "`", "    " + string(record.Append(nil, stateKey, state.Item(epoch+30_005, 43))) + "\n",

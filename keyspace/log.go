@@ -7,14 +7,13 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/keyspace/deathlog"
-	"mayfly/keyspace/deaths"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/streamid"
 )
 
 // The log of deaths
 //
-// A container may log its deaths by a rule, and what clients delete: see package deaths for the entries. They
+// A container may log its deaths by a rule, and what clients delete: see package deathlog for the entries. They
 // are items of a hidden container.
 //
 //  1. The purge and writers bury a dead item: its delete and its entry are one atomic group of the journal.
@@ -85,7 +84,7 @@ func (tx *Tx) logDeletion(t *table, e *memtable.Entry) {
 }
 
 // addEntry adds an entry of an item of a table. It gets its id.
-func (tx *Tx) addEntry(t *table, d *deaths.Entry) {
+func (tx *Tx) addEntry(t *table, d *deathlog.Entry) {
 	log := t.C.deaths
 	lt := tx.openLog(log, t.P)
 	d.ID = log.ids.Next(tx.now)
@@ -305,7 +304,7 @@ func (ks *Keyspace) evictEntry(v evictable) LSN {
 	tx.beginLocked(ks, p, "")
 	if t := v.t; !t.Gone() && t.C.Policy().Hold == "" {
 		if e := t.Find(v.id); e != nil && e.Version() == v.version {
-			id, _, _ := deaths.SplitID(v.id)
+			id, _, _ := deathlog.SplitID(v.id)
 			tx.removeEntries(t, []*memtable.Entry{e}, id)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
-	"mayfly/keyspace/deaths"
+	"mayfly/keyspace/deathlog"
 	"mayfly/keyspace/streamid"
 	"mayfly/test/drill"
 )
@@ -129,7 +129,7 @@ func BenchmarkLogRange(b *testing.B) {
 	var ids []streamid.ID
 	var tx Tx
 	l.BeginNone(&tx)
-	tx.Deaths(tx.Container("c")).Range(streamid.ID{}, streamid.Max, false, func(e deaths.Entry) bool {
+	tx.Deaths(tx.Container("c")).Range(streamid.ID{}, streamid.Max, false, func(e deathlog.Entry) bool {
 		ids = append(ids, e.ID)
 		return true
 	})
@@ -143,7 +143,7 @@ func BenchmarkLogRange(b *testing.B) {
 			for b.Loop() {
 				l.BeginNone(&tx)
 				count := 0
-				tx.Deaths(tx.Container("c")).Range(ids[at.from], streamid.Max, false, func(e deaths.Entry) bool {
+				tx.Deaths(tx.Container("c")).Range(ids[at.from], streamid.Max, false, func(e deathlog.Entry) bool {
 					count++
 					sum += len(e.Body)
 					return count < 100

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"mayfly/expiry"
-	"mayfly/keyspace/deaths"
+	"mayfly/keyspace/deathlog"
 	"mayfly/keyspace/storage"
 	"mayfly/keyspace/streamid"
 	"mayfly/test/drill"
@@ -87,8 +87,8 @@ func TestLogsInFiles(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	o := open(t, byHand, func(opt *Options) { opt.Partitions = 5 })
 	o.createLogged("orders", 10)
-	var want []deaths.Entry
-	var state deaths.State
+	var want []deathlog.Entry
+	var state deathlog.State
 	for n := range 100 {
 		switch r.IntN(12) {
 		case 0:

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"mayfly/expiry"
-	"mayfly/keyspace/deaths"
+	"mayfly/keyspace/deathlog"
 	"mayfly/keyspace/streamid"
 	"mayfly/test/drill"
 )
@@ -26,16 +26,16 @@ type logModel struct {
 
 type loggedContainer struct {
 	def     expiry.TTL
-	since   int64                   // ms; the last change of the rule
-	deletes bool                    // what is deleted is logged
-	items   map[string]deaths.Entry // that live, with what an entry of theirs would have
-	died    map[uint64]deaths.Entry // by etag
+	since   int64                     // ms; the last change of the rule
+	deletes bool                      // what is deleted is logged
+	items   map[string]deathlog.Entry // that live, with what an entry of theirs would have
+	died    map[uint64]deathlog.Entry // by etag
 }
 
 func newLogModel(t *testing.T, seed uint64) *logModel {
 	m := &logModel{opened: open(t, func(o *Options) { o.Partitions = 4 }), rand: rand.New(rand.NewPCG(seed, 1)), containers: map[string]*loggedContainer{}}
 	for _, name := range []string{"a", "b"} {
-		m.containers[name] = &loggedContainer{def: 10, since: epoch, deletes: name == "b", items: map[string]deaths.Entry{}, died: map[uint64]deaths.Entry{}}
+		m.containers[name] = &loggedContainer{def: 10, since: epoch, deletes: name == "b", items: map[string]deathlog.Entry{}, died: map[uint64]deathlog.Entry{}}
 		m.all(func(tx *Tx) {
 			c := tx.CreateContainer(name, 10, expiry.Strict)
 			drill.Check(t, tx.SetLog(c, LogSettings{Seconds: int64(expiry.MaxTTL), MaxLen: 1 << 30, Bodies: true, Deletes: name == "b"}))
@@ -70,7 +70,7 @@ func (m *logModel) put(tx *Tx, name, id string) {
 	body := fmt.Sprintf(`{"n":%d}`, m.serial)
 	own := []int64{expiry.Inherit, expiry.Inherit, expiry.Never, tx.Now() + 1000 + m.rand.Int64N(20_000)}[m.rand.IntN(4)]
 	it := tx.Put(tx.Container(name), id, Document, body, own)
-	m.containers[name].items[id] = deaths.Entry{Item: id, TS: it.TS, Own: own, Etag: it.Version, Kind: Document, Body: body, HasBody: true}
+	m.containers[name].items[id] = deathlog.Entry{Item: id, TS: it.TS, Own: own, Etag: it.Version, Kind: Document, Body: body, HasBody: true}
 }
 
 // step does something at random. With tx it happens there, and the model forgets it later.
@@ -87,7 +87,7 @@ func (m *logModel) step(tx *Tx) {
 			m.t.Fatalf("%s lives: %v", id, lives)
 		}
 		if e := c.items[id]; lives && c.deletes {
-			e.At, e.Cause = tx.Now(), deaths.Deleted
+			e.At, e.Cause = tx.Now(), deathlog.Deleted
 			c.died[e.Etag] = e
 		}
 		delete(c.items, id)
@@ -319,7 +319,7 @@ func TestNothingAppearsBehindACursor(t *testing.T) {
 				from, _ := cursor.Next()
 				o.BeginNone(&tx)
 				count := 0
-				tx.Deaths(c).Range(from, streamid.Max, false, func(e deaths.Entry) bool {
+				tx.Deaths(c).Range(from, streamid.Max, false, func(e deathlog.Entry) bool {
 					cursor = e.ID
 					read[i] = append(read[i], e.ID)
 					count++

@@ -9,7 +9,7 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/keyspace/datadir"
-	"mayfly/keyspace/deaths"
+	"mayfly/keyspace/deathlog"
 	"mayfly/keyspace/eviction"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/streamid"
@@ -339,7 +339,7 @@ func TestLargeBodiesAreLogged(t *testing.T) {
 	o.PurgeOnce()
 	for range 2 {
 		list := o.logged("jobs")
-		slices.SortFunc(list, func(a, b deaths.Entry) int { return strings.Compare(a.Item, b.Item) })
+		slices.SortFunc(list, func(a, b deathlog.Entry) int { return strings.Compare(a.Item, b.Item) })
 		if len(list) != len(bodies) {
 			t.Fatalf("%d entries", len(list))
 		}
@@ -424,7 +424,7 @@ func TestDeletesAreLogged(t *testing.T) {
 	o.put("jobs", "flushed", `{}`, expiry.Inherit)
 	o.flush("jobs")
 	for range 2 {
-		want := deaths.Entry{Item: "a", Cause: deaths.Deleted, At: epoch + 2000, TS: epoch + 1000, Etag: it.Version, Own: epoch + 9000, Policy: etag, Kind: Document, Body: `{"n":1}`, HasBody: true}
+		want := deathlog.Entry{Item: "a", Cause: deathlog.Deleted, At: epoch + 2000, TS: epoch + 1000, Etag: it.Version, Own: epoch + 9000, Policy: etag, Kind: Document, Body: `{"n":1}`, HasBody: true}
 		list := o.logged("jobs")
 		if len(list) == 1 {
 			want.ID = list[0].ID
@@ -438,7 +438,7 @@ func TestDeletesAreLogged(t *testing.T) {
 	o.setLog("jobs", s)
 	o.put("jobs", "b", `{}`, expiry.Inherit)
 	o.delete("jobs", "b")
-	if list := o.logged("jobs"); len(list) != 2 || list[1].HasBody || list[1].Cause != deaths.Deleted {
+	if list := o.logged("jobs"); len(list) != 2 || list[1].HasBody || list[1].Cause != deathlog.Deleted {
 		t.Errorf("without bodies: %+v", list)
 	}
 	o.all(func(tx *Tx) { tx.SetHold(tx.Container("jobs"), "case 1") })

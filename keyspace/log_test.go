@@ -8,18 +8,18 @@ import (
 	"time"
 
 	"mayfly/expiry"
-	"mayfly/keyspace/deaths"
+	"mayfly/keyspace/deathlog"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/streamid"
 	"mayfly/test/drill"
 )
 
 // logged returns all entries of a container's log, oldest first.
-func (o *opened) logged(container string) (list []deaths.Entry) {
+func (o *opened) logged(container string) (list []deathlog.Entry) {
 	o.t.Helper()
 	var tx Tx
 	o.BeginNone(&tx)
-	tx.Deaths(tx.Container(container)).Range(streamid.ID{}, streamid.Max, false, func(e deaths.Entry) bool {
+	tx.Deaths(tx.Container(container)).Range(streamid.ID{}, streamid.Max, false, func(e deathlog.Entry) bool {
 		list = append(list, e)
 		return true
 	})
@@ -28,7 +28,7 @@ func (o *opened) logged(container string) (list []deaths.Entry) {
 }
 
 // state returns the state of a container's log.
-func (o *opened) state(container string) deaths.State {
+func (o *opened) state(container string) deathlog.State {
 	o.t.Helper()
 	var tx Tx
 	o.BeginNone(&tx)
@@ -64,7 +64,7 @@ func (o *opened) createLogged(name string, def expiry.TTL) {
 	o.setLog(name, anHour)
 }
 
-func idsOf(list []deaths.Entry) (ids []string) {
+func idsOf(list []deathlog.Entry) (ids []string) {
 	for _, e := range list {
 		ids = append(ids, e.Item)
 	}
@@ -86,9 +86,9 @@ func TestPurgeBuriesIntoTheLog(t *testing.T) {
 			t.Fatalf("%+v; %d events", list, died)
 		}
 		for _, e := range list {
-			want := deaths.Entry{ID: e.ID, Item: "7", Cause: expiry.ByContainer, At: epoch + 10_000, TS: epoch, Etag: it.Version, Policy: e.Policy, Kind: Document, Body: `{"mail":"a@b.c"}`, HasBody: true}
+			want := deathlog.Entry{ID: e.ID, Item: "7", Cause: expiry.ByContainer, At: epoch + 10_000, TS: epoch, Etag: it.Version, Policy: e.Policy, Kind: Document, Body: `{"mail":"a@b.c"}`, HasBody: true}
 			if e.Item == "8" {
-				want = deaths.Entry{ID: e.ID, Item: "8", Cause: expiry.ByDocument, At: epoch + 5_000, TS: epoch, Etag: e.Etag, Own: epoch + 5_000, Policy: e.Policy, Kind: Document, Body: `{}`, HasBody: true}
+				want = deathlog.Entry{ID: e.ID, Item: "8", Cause: expiry.ByDocument, At: epoch + 5_000, TS: epoch, Etag: e.Etag, Own: epoch + 5_000, Policy: e.Policy, Kind: Document, Body: `{}`, HasBody: true}
 			}
 			if e != want || e.ID.Ms != epoch+20_000 {
 				t.Errorf("%+v, want %+v", e, want)
@@ -224,17 +224,17 @@ func TestLogRangeMergesPartitions(t *testing.T) {
 		o.PurgeOnce()
 	}
 	list := o.logged("jobs")
-	if len(list) != n || !slices.IsSortedFunc(list, func(a, b deaths.Entry) int { return a.ID.Compare(b.ID) }) {
+	if len(list) != n || !slices.IsSortedFunc(list, func(a, b deathlog.Entry) int { return a.ID.Compare(b.ID) }) {
 		t.Fatalf("%d entries, or out of order", len(list))
 	}
 	check := func() {
 		t.Helper()
 		for _, at := range [][2]int{{0, n - 1}, {0, 0}, {n - 1, n - 1}, {17, 400}, {500, 499}} {
 			for _, reverse := range []bool{false, true} {
-				var got []deaths.Entry
+				var got []deathlog.Entry
 				var tx Tx
 				o.BeginNone(&tx)
-				tx.Deaths(tx.Container("jobs")).Range(list[at[0]].ID, list[at[1]].ID, reverse, func(e deaths.Entry) bool {
+				tx.Deaths(tx.Container("jobs")).Range(list[at[0]].ID, list[at[1]].ID, reverse, func(e deathlog.Entry) bool {
 					got = append(got, e)
 					return true
 				})
@@ -423,7 +423,7 @@ func TestLogOffDropFlushSwap(t *testing.T) {
 	}
 	o.reopen()
 	o.setLog("a", anHour)
-	if s := o.state("a"); s != (deaths.State{}) {
+	if s := o.state("a"); s != (deathlog.State{}) {
 		t.Errorf("a new log is %+v", s)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
-	"mayfly/keyspace/deaths"
+	"mayfly/keyspace/deathlog"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/streamid"
@@ -162,7 +162,7 @@ func (l *deathLedger) read(ks *Keyspace, always bool) error {
 	var tx Tx
 	ks.BeginSweep(&tx)
 	var found []seenEntry
-	tx.Deaths(tx.Container(ledgerName)).Range(streamid.ID{}, streamid.Max, false, func(e deaths.Entry) bool {
+	tx.Deaths(tx.Container(ledgerName)).Range(streamid.ID{}, streamid.Max, false, func(e deathlog.Entry) bool {
 		found = append(found, seenEntry{death: death{e.Item, e.Etag}, at: e.ID})
 		return true
 	})
@@ -249,7 +249,7 @@ func (l *deathLedger) compare(ks *Keyspace, g ledgerGuarantees) (n int, err erro
 	}
 	var last streamid.ID
 	logged := make(map[death]streamid.ID)
-	tx.Deaths(container).Range(streamid.ID{}, streamid.Max, false, func(e deaths.Entry) bool {
+	tx.Deaths(container).Range(streamid.ID{}, streamid.Max, false, func(e deathlog.Entry) bool {
 		at := death{e.Item, e.Etag}
 		m, ok := died[at]
 		if _, twice := logged[at]; twice || !ok || !last.Less(e.ID) || !m.isDeath(&e) {
@@ -273,11 +273,11 @@ func (l *deathLedger) compare(ks *Keyspace, g ledgerGuarantees) (n int, err erro
 }
 
 // isDeath reports whether an entry is that of the death of an item.
-func (m *mortal) isDeath(e *deaths.Entry) bool {
+func (m *mortal) isDeath(e *deathlog.Entry) bool {
 	cause, at := expiry.ByDocument, m.end()
 	switch {
 	case m.gone != 0:
-		cause, at = deaths.Deleted, m.gone
+		cause, at = deathlog.Deleted, m.gone
 	case m.own == expiry.Inherit:
 		cause = expiry.ByContainer
 	}

@@ -12,7 +12,7 @@ import (
 	"mayfly/expiry"
 	"mayfly/json/jsondoc"
 	"mayfly/keyspace"
-	"mayfly/keyspace/deaths"
+	"mayfly/keyspace/deathlog"
 	"mayfly/keyspace/foresight"
 	"mayfly/keyspace/selection"
 	"mayfly/redisfmt"
@@ -636,7 +636,7 @@ func utc(ms int64) string {
 //	ts      the last write, ms since 1970
 //	etag    of what died
 //	policy  etag of the container's settings that ruled
-func describeDeath(d deaths.Entry) engine.Reply {
+func describeDeath(d deathlog.Entry) engine.Reply {
 	return engine.Map(
 		engine.Bulk("entry"), engine.Bulk(d.ID.String()),
 		engine.Bulk("cause"), engine.Bulk(string(d.Cause)),

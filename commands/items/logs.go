@@ -5,7 +5,7 @@ import (
 
 	"mayfly/commands/engine"
 	"mayfly/keyspace"
-	"mayfly/keyspace/deaths"
+	"mayfly/keyspace/deathlog"
 	"mayfly/keyspace/groups"
 )
 
@@ -28,7 +28,7 @@ func BeginGroups(ks *keyspace.Keyspace, tx *keyspace.Tx) { ks.BeginKey(tx, keysp
 func BeginLog(ks *keyspace.Keyspace, tx *keyspace.Tx) { ks.BeginAll(tx) }
 
 // StreamOf returns what groups must know of a log's state.
-func StreamOf(s *deaths.State) groups.Stream {
+func StreamOf(s *deathlog.State) groups.Stream {
 	return groups.Stream{Added: s.Added, Length: s.Length, First: s.First, Last: s.Last, MaxDeleted: s.MaxDeleted}
 }
 
@@ -37,7 +37,7 @@ type LogStats struct {
 	container string
 	DB        uint32 // the container's number for SELECT
 	Settings  keyspace.LogSettings
-	deaths.State
+	deathlog.State
 	Memory int64        // bytes, an estimate: of the entries and the groups
 	Groups []groupStats // by name
 }

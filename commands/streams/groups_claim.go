@@ -6,7 +6,7 @@ import (
 	"mayfly/commands/engine"
 	"mayfly/commands/items"
 	"mayfly/keyspace"
-	"mayfly/keyspace/deaths"
+	"mayfly/keyspace/deathlog"
 	"mayfly/keyspace/groups"
 	"mayfly/keyspace/streamid"
 	"mayfly/redisfmt"
@@ -123,7 +123,7 @@ func runXClaim(x *engine.Context) engine.Reply {
 }
 
 // admitsClaim reports whether there is room for an entry that may be claimed.
-func (l *entryList) admitsClaim(e *deaths.Entry, justID bool) bool {
+func (l *entryList) admitsClaim(e *deathlog.Entry, justID bool) bool {
 	if justID {
 		return l.reserve(idSize, 0)
 	}
@@ -134,7 +134,7 @@ func (l *entryList) admitsClaim(e *deaths.Entry, justID bool) bool {
 const idSize = 128
 
 // claimedReply is the reply of an entry that was claimed.
-func claimedReply(e *deaths.Entry, justID bool) engine.Reply {
+func claimedReply(e *deathlog.Entry, justID bool) engine.Reply {
 	if justID {
 		return engine.Bulk(e.ID.String())
 	}

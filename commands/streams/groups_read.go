@@ -6,7 +6,7 @@ import (
 	"mayfly/commands/engine"
 	"mayfly/commands/items"
 	"mayfly/keyspace"
-	"mayfly/keyspace/deaths"
+	"mayfly/keyspace/deathlog"
 	"mayfly/keyspace/groups"
 	"mayfly/keyspace/streamid"
 )
@@ -210,7 +210,7 @@ func claimIdle(x *engine.Context, o *readOptions, s *groupSource, list *entryLis
 }
 
 // deliveredReply is EntryReply with how long ago in ms, and how often, the entry was delivered before.
-func deliveredReply(e *deaths.Entry, idle, count int64) engine.Reply {
+func deliveredReply(e *deathlog.Entry, idle, count int64) engine.Reply {
 	r := EntryReply(e)
 	r.Elems = append(r.Elems, engine.Integer(idle), engine.Integer(count))
 	return r
@@ -237,7 +237,7 @@ func deliver(x *engine.Context, o *readOptions, s *groupSource, list *entryList)
 			most = int(left)
 		}
 		var ids []streamid.ID
-		tx.Deaths(c).Range(from, last, false, func(e deaths.Entry) (more bool) {
+		tx.Deaths(c).Range(from, last, false, func(e deathlog.Entry) (more bool) {
 			if !list.admits(len(e.Body)) {
 				return false
 			}

@@ -9,7 +9,7 @@ import (
 	"mayfly/expiry"
 	"mayfly/json/jsondoc"
 	"mayfly/keyspace"
-	"mayfly/keyspace/deaths"
+	"mayfly/keyspace/deathlog"
 )
 
 // The log of deaths
@@ -27,7 +27,7 @@ var ReviveCommand = engine.Command{
 // revival is an item to be put anew.
 type revival struct {
 	target items.DocTarget
-	entry  deaths.Entry
+	entry  deathlog.Entry
 	doc    jsondoc.Document // of a document
 }
 
@@ -48,7 +48,7 @@ func parseDocRevive(in *engine.Input) (engine.Run, error) {
 			seen[d.ID] = true
 			x.Tx.Delete(d.Container, d.ID) // what is dead and lies there is logged first
 			r := revival{target: d}
-			x.Tx.Deaths(d.Container).Of(d.ID, func(e deaths.Entry) (more bool) {
+			x.Tx.Deaths(d.Container).Of(d.ID, func(e deathlog.Entry) (more bool) {
 				if e.Kind.IsCollection() { // the log has no whole one
 					return true
 				}

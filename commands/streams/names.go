@@ -11,7 +11,7 @@ import (
 	"mayfly/expiry"
 	"mayfly/json/jsondoc"
 	"mayfly/keyspace"
-	"mayfly/keyspace/deaths"
+	"mayfly/keyspace/deathlog"
 	"mayfly/keyspace/streamid"
 	"mayfly/redisfmt"
 )
@@ -267,7 +267,7 @@ const mostFields = 2 * 8
 //	doc     the document; of a plain key its value is the field value. Absent if the log keeps no bodies
 //	field   with the cause field: the one that has died, and its value as that of a plain key
 //	type    of a key with fields in place of a body: hash; elements: how many it had
-func EntryReply(e *deaths.Entry) engine.Reply {
+func EntryReply(e *deathlog.Entry) engine.Reply {
 	// One piece of memory has all texts, another all values. That saves seven allocations.
 	var buffer [160]byte
 	var ends [6]int
@@ -304,7 +304,7 @@ func EntryReply(e *deaths.Entry) engine.Reply {
 	}
 	elems = append(elems, engine.Bulk("policy"), engine.Bulk(policy))
 	switch e.Cause {
-	case deaths.ByElement:
+	case deathlog.ByElement:
 		elems = append(elems, engine.Bulk("field"), engine.Bulk(e.Field))
 	default:
 		if e.Kind.IsCollection() {
@@ -323,7 +323,7 @@ func EntryReply(e *deaths.Entry) engine.Reply {
 
 // ownTTL returns the ttl of the document that died, [expiry.Absent] if it had none. Without the document its
 // own end tells.
-func ownTTL(e *deaths.Entry) expiry.TTL {
+func ownTTL(e *deathlog.Entry) expiry.TTL {
 	switch {
 	case e.Kind != keyspace.Document || e.Own == expiry.Inherit:
 		return expiry.Absent

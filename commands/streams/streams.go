@@ -8,7 +8,7 @@ import (
 	"mayfly/commands/items"
 	"mayfly/expiry"
 	"mayfly/keyspace"
-	"mayfly/keyspace/deaths"
+	"mayfly/keyspace/deathlog"
 	"mayfly/keyspace/streamid"
 	"mayfly/redisfmt"
 )
@@ -160,7 +160,7 @@ func entries(x *engine.Context, c *keyspace.Container, from, to streamid.ID, rev
 	w, memory := x.WatchClient(), x.Session.Memory
 	size, reserved, refused := 0, 0, false
 	defer func() { memory.Release(reserved) }()
-	x.Tx.Deaths(c).Range(from, to, reverse, func(e deaths.Entry) (more bool) {
+	x.Tx.Deaths(c).Range(from, to, reverse, func(e deathlog.Entry) (more bool) {
 		list = append(list, EntryReply(&e))
 		if size += entrySize + len(e.Body); size-reserved >= ReservedEntries {
 			if refused = !memory.Reserve(size - reserved); refused {

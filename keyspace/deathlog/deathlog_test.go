@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"mayfly/expiry"
-	"mayfly/keyspace/deaths"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/streamid"
@@ -31,7 +30,7 @@ func TestGenerator(t *testing.T) {
 	next(epoch, streamid.ID{Ms: epoch})
 	next(epoch, streamid.ID{Ms: epoch, Seq: 1})
 	next(epoch-5, streamid.ID{Ms: epoch, Seq: 2}) // a transaction that began earlier
-	g.Raise(streamid.ID{Ms: epoch + 3, Seq: deaths.MaxSeq})
+	g.Raise(streamid.ID{Ms: epoch + 3, Seq: MaxSeq})
 	next(epoch+1, streamid.ID{Ms: epoch + 4}) // no number is left
 	g.Raise(streamid.ID{Ms: epoch})
 	next(epoch+5, streamid.ID{Ms: epoch + 5})
@@ -55,12 +54,12 @@ func newParts(n int) *parts {
 	return ps
 }
 
-func (ps *parts) add(part int, e deaths.Entry, ts int64) {
+func (ps *parts) add(part int, e Entry, ts int64) {
 	table := ps.list[part].table
 	if table.Len() == 0 {
-		table.Insert(ps.list[part].StateID(), new(deaths.State).Item(0, 0), nil)
+		table.Insert(ps.list[part].StateID(), new(State).Item(0, 0), nil)
 	}
-	id := string(deaths.AppendID(nil, e.ID, e.Item))
+	id := string(AppendID(nil, e.ID, e.Item))
 	table.Insert(id, record.Item{Kind: record.Entry, TS: ts, Version: e.Etag, Body: string(e.AppendBody(nil))}, nil)
 }
 
@@ -72,7 +71,7 @@ func (ps *parts) read(from, to streamid.ID, expired expiry.Limits, reverse bool,
 		} else {
 			take(ps.list[n])
 		}
-	}, func(e deaths.Entry) bool {
+	}, func(e Entry) bool {
 		list = append(list, e.ID)
 		return len(list) < most
 	})
@@ -91,12 +90,12 @@ func TestReader(t *testing.T) {
 		for i := range r.IntN(1500) {
 			now += r.Int64N(3)
 			id := g.Next(now)
-			ps.add(r.IntN(len(ps.list)-1), deaths.Entry{ID: id, Item: strconv.Itoa(i), Cause: expiry.ByChange, Kind: record.Plain}, now)
+			ps.add(r.IntN(len(ps.list)-1), Entry{ID: id, Item: strconv.Itoa(i), Cause: expiry.ByChange, Kind: record.Plain}, now)
 			all = append(all, id)
 		}
 		for range 20 {
 			bound := func() streamid.ID {
-				return streamid.ID{Ms: uint64(epoch + r.Int64N(now-epoch+3) - 1), Seq: []uint64{0, 1, deaths.MaxSeq, math.MaxUint64}[r.IntN(4)]}
+				return streamid.ID{Ms: uint64(epoch + r.Int64N(now-epoch+3) - 1), Seq: []uint64{0, 1, MaxSeq, math.MaxUint64}[r.IntN(4)]}
 			}
 			from, to, most, reverse := bound(), bound(), 1+r.IntN(400), r.IntN(2) == 0
 			if r.IntN(4) == 0 {
@@ -120,7 +119,7 @@ func TestReader(t *testing.T) {
 				t.Fatalf("from %v to %v, reverse %v, at most %d: %d of %d are read", from, to, reverse, most, len(got), len(want))
 			}
 		}
-		s := deaths.State{}
+		s := State{}
 		for _, p := range ps.list {
 			s.Merge(p.State(expiry.NoLimits))
 		}
@@ -135,7 +134,7 @@ func TestExpiredByTimeNotByID(t *testing.T) {
 	t.Parallel()
 	ps := newParts(2)
 	for i := range 10 {
-		ps.add(0, deaths.Entry{ID: streamid.ID{Ms: epoch + 1000, Seq: uint64(i)}, Item: strconv.Itoa(i), Cause: expiry.ByChange, Kind: record.Plain}, epoch+int64(i))
+		ps.add(0, Entry{ID: streamid.ID{Ms: epoch + 1000, Seq: uint64(i)}, Item: strconv.Itoa(i), Cause: expiry.ByChange, Kind: record.Plain}, epoch+int64(i))
 	}
 	expired := expiry.Limits{ByDefault: epoch + 3, ByOwnTTL: math.MinInt64}
 	if got := ps.read(streamid.ID{}, streamid.Max, expired, false, 100); len(got) != 6 || got[0].Seq != 4 {
@@ -150,20 +149,20 @@ func TestExpiredByTimeNotByID(t *testing.T) {
 // state.
 func TestPartOfAFolder(t *testing.T) {
 	t.Parallel()
-	for _, stored := range []*deaths.State{nil, {}, {Added: 7, Last: streamid.ID{Ms: epoch + 49}, MaxDeleted: streamid.ID{Ms: epoch}}} {
+	for _, stored := range []*State{nil, {}, {Added: 7, Last: streamid.ID{Ms: epoch + 49}, MaxDeleted: streamid.ID{Ms: epoch}}} {
 		shard := memtable.Shard{SetSize: func(key, rec int) int64 { return int64(key + rec) }}
 		table := new(memtable.Table)
 		table.InitLog(&shard, 41)
 		for _, n := range rand.Perm(100) {
-			e := deaths.Entry{ID: streamid.ID{Ms: uint64(epoch + n)}, Item: strconv.Itoa(n % 3), Cause: expiry.ByChange, Kind: record.Plain}
-			table.Insert(string(deaths.AppendID(nil, e.ID, e.Item)), record.Item{Kind: record.Entry, TS: epoch + int64(n), Body: string(e.AppendBody(nil))}, nil)
+			e := Entry{ID: streamid.ID{Ms: uint64(epoch + n)}, Item: strconv.Itoa(n % 3), Cause: expiry.ByChange, Kind: record.Plain}
+			table.Insert(string(AppendID(nil, e.ID, e.Item)), record.Item{Kind: record.Entry, TS: epoch + int64(n), Body: string(e.AppendBody(nil))}, nil)
 			if n == 50 && stored != nil {
-				table.Insert(deaths.StateID(1, 4), stored.Item(epoch, 1), nil)
+				table.Insert(StateID(1, 4), stored.Item(epoch, 1), nil)
 			}
 		}
 		var length atomic.Int64
 		p := NewPart(table, 1, 4, &length)
-		want := deaths.State{Length: 100, Added: 100, First: streamid.ID{Ms: epoch}, Last: streamid.ID{Ms: epoch + 99}, Oldest: epoch}
+		want := State{Length: 100, Added: 100, First: streamid.ID{Ms: epoch}, Last: streamid.ID{Ms: epoch + 99}, Oldest: epoch}
 		if stored != nil && stored.Added > 0 {
 			want.Added, want.MaxDeleted = 7+50, stored.MaxDeleted
 		}
@@ -171,7 +170,7 @@ func TestPartOfAFolder(t *testing.T) {
 		if want.Bytes = s.Bytes; s != want || length.Load() != 100 || p.Last() != want.Last {
 			t.Errorf("%+v, want %+v", s, want)
 		}
-		ids := []streamid.ID{{}, {Ms: epoch + 50}, {Ms: epoch + 50, Seq: deaths.MaxSeq + 1}, {Ms: epoch + 99}, streamid.Max}
+		ids := []streamid.ID{{}, {Ms: epoch + 50}, {Ms: epoch + 50, Seq: MaxSeq + 1}, {Ms: epoch + 99}, streamid.Max}
 		if list, greatest := p.Entries(ids, expiry.NoLimits); len(list) != 2 || list[0].TS() != epoch+50 || greatest != ids[3] {
 			t.Errorf("entries %v, the greatest is %s", list, greatest)
 		}

@@ -3,7 +3,6 @@ package deathlog
 import (
 	"sync"
 
-	"mayfly/keyspace/deaths"
 	"mayfly/keyspace/streamid"
 )
 
@@ -21,7 +20,7 @@ func (g *Generator) Next(now int64) streamid.ID {
 	switch ms := uint64(max(now, 0)); {
 	case ms > g.last.Ms:
 		g.last = streamid.ID{Ms: ms}
-	case g.last.Seq < deaths.MaxSeq:
+	case g.last.Seq < MaxSeq:
 		g.last.Seq++
 	default:
 		g.last = streamid.ID{Ms: g.last.Ms + 1}

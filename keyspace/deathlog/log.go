@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"mayfly/expiry"
-	"mayfly/keyspace/deaths"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/streamid"
 )
@@ -57,7 +56,7 @@ func (l Log) open() (expired expiry.Limits, ok bool) {
 }
 
 // State returns the state of the log as of one moment. ok is false if there is none.
-func (l Log) State() (s deaths.State, ok bool) {
+func (l Log) State() (s State, ok bool) {
 	l.source.All(func() {
 		if ok = l.source.Open(); !ok {
 			return
@@ -86,7 +85,7 @@ func (l Log) Last() (last streamid.ID) {
 // or the newest first if reverse is true. It leaves out those that are added after it has begun. Texts are
 // safe to keep. It locks one partition after the other, for pieces of some entries, unless the transaction
 // has locked them.
-func (l Log) Range(from, to streamid.ID, reverse bool, visit func(e deaths.Entry) (more bool)) {
+func (l Log) Range(from, to streamid.ID, reverse bool, visit func(e Entry) (more bool)) {
 	expired, ok := l.open()
 	if !ok {
 		return
@@ -100,13 +99,13 @@ func (l Log) Range(from, to streamid.ID, reverse bool, visit func(e deaths.Entry
 }
 
 // read visits entries of the log that is open.
-func (l Log) read(from, to streamid.ID, expired expiry.Limits, reverse bool, visit func(e deaths.Entry) (more bool)) {
+func (l Log) read(from, to streamid.ID, expired expiry.Limits, reverse bool, visit func(e Entry) (more bool)) {
 	NewReader(l.source.Partitions(), from, to, expired, reverse).Run(l.source.One, visit)
 }
 
 // Entry returns the entry of an id; false if there is none.
-func (l Log) Entry(id streamid.ID) (found deaths.Entry, ok bool) {
-	l.Range(id, id, false, func(e deaths.Entry) bool {
+func (l Log) Entry(id streamid.ID) (found Entry, ok bool) {
+	l.Range(id, id, false, func(e Entry) bool {
 		found, ok = e, true
 		return false
 	})
@@ -115,7 +114,7 @@ func (l Log) Entry(id streamid.ID) (found deaths.Entry, ok bool) {
 
 // Of visits the entries of an item, the newest first, until visit returns false. The partition of the item
 // must be locked, or none.
-func (l Log) Of(item string, visit func(e deaths.Entry) (more bool)) {
+func (l Log) Of(item string, visit func(e Entry) (more bool)) {
 	expired, ok := l.open()
 	if !ok {
 		return
@@ -128,8 +127,8 @@ func (l Log) Of(item string, visit func(e deaths.Entry) (more bool)) {
 }
 
 // Newest returns the newest entry of an item; false if there is none. It needs what Of needs.
-func (l Log) Newest(item string) (newest deaths.Entry, ok bool) {
-	l.Of(item, func(e deaths.Entry) bool {
+func (l Log) Newest(item string) (newest Entry, ok bool) {
+	l.Of(item, func(e Entry) bool {
 		newest, ok = e, true
 		return false
 	})
@@ -178,7 +177,7 @@ func (l Log) Trim(maxLen int64, below streamid.ID, limit int64) (n int64) {
 	}
 	cut := streamid.ID{}
 	if most > 0 {
-		l.Range(streamid.ID{}, streamid.Max, false, func(e deaths.Entry) bool {
+		l.Range(streamid.ID{}, streamid.Max, false, func(e Entry) bool {
 			if maxLen < 0 && !e.ID.Less(below) || limit > 0 && n == limit || n == most {
 				return false
 			}
@@ -204,7 +203,7 @@ func (l Log) Trim(maxLen int64, below streamid.ID, limit int64) (n int64) {
 // a number.
 func (l Log) Oldest(most int64) (cut streamid.ID, n int64) {
 	if _, ok := l.open(); ok {
-		l.read(streamid.ID{}, streamid.Max, expiry.NoLimits, false, func(e deaths.Entry) bool {
+		l.read(streamid.ID{}, streamid.Max, expiry.NoLimits, false, func(e Entry) bool {
 			cut = e.ID
 			n++
 			return n < most

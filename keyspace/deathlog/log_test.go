@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"mayfly/expiry"
-	"mayfly/keyspace/deaths"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/streamid"
@@ -30,7 +29,7 @@ type fakeSource struct {
 func newSource(t *testing.T) *fakeSource {
 	s := &fakeSource{parts: newParts(4), t: t, expired: expiry.NoLimits}
 	for n := range 40 {
-		e := deaths.Entry{ID: s.ids.Next(epoch + int64(n)), Item: strconv.Itoa(n % 5), Cause: expiry.ByChange, Kind: record.Plain, Etag: uint64(n)}
+		e := Entry{ID: s.ids.Next(epoch + int64(n)), Item: strconv.Itoa(n % 5), Cause: expiry.ByChange, Kind: record.Plain, Etag: uint64(n)}
 		s.add(s.PartitionOf(e.Item), e, epoch+int64(n))
 	}
 	return s
@@ -106,7 +105,7 @@ func (s *fakeSource) Remove(number int, list []*memtable.Entry, deleted streamid
 
 // numbers returns those of the entries between two.
 func numbers(l Log, from, to streamid.ID, reverse bool) (list []int) {
-	l.Range(from, to, reverse, func(e deaths.Entry) bool {
+	l.Range(from, to, reverse, func(e Entry) bool {
 		list = append(list, int(e.Etag))
 		return true
 	})
@@ -150,7 +149,7 @@ func TestLogReads(t *testing.T) {
 		t.Errorf("the expired entry 9 is %+v", e)
 	}
 	var of []int
-	l.Of("3", func(e deaths.Entry) bool {
+	l.Of("3", func(e Entry) bool {
 		of = append(of, int(e.Etag))
 		return len(of) < 4
 	})
@@ -173,9 +172,9 @@ func TestRangeEnds(t *testing.T) {
 	t.Parallel()
 	s := newSource(t)
 	n, added := 0, 40
-	New(s).Range(streamid.ID{}, streamid.Max, false, func(e deaths.Entry) bool {
+	New(s).Range(streamid.ID{}, streamid.Max, false, func(e Entry) bool {
 		for range 2 {
-			s.add(added%3, deaths.Entry{ID: s.ids.Next(epoch + int64(added)), Item: "0", Cause: expiry.ByChange, Kind: record.Plain}, epoch)
+			s.add(added%3, Entry{ID: s.ids.Next(epoch + int64(added)), Item: "0", Cause: expiry.ByChange, Kind: record.Plain}, epoch)
 			added++
 		}
 		n++

@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 
 	"mayfly/expiry"
-	"mayfly/keyspace/deaths"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/streamid"
@@ -17,19 +16,19 @@ type Part struct {
 	table   *memtable.Table
 	length  *atomic.Int64 // of the log
 	stateID string
-	stored  deaths.State // what the state's item tells
-	after   int64        // entries with ids greater than stored.Last
-	last    streamid.ID  // the greatest id that the part ever had
-	first   uint64       // no entry has a lesser sequence number
+	stored  State       // what the state's item tells
+	after   int64       // entries with ids greater than stored.Last
+	last    streamid.ID // the greatest id that the part ever had
+	first   uint64      // no entry has a lesser sequence number
 }
 
 // NewPart returns the part of a log in a partition over a table, whose items it brings into order. If there
 // are entries, but no state, it makes one. From then on length counts the entries of all parts.
 func NewPart(t *memtable.Table, partition, partitions int, length *atomic.Int64) *Part {
-	p := &Part{table: t, length: length, stateID: deaths.StateID(partition, partitions)}
+	p := &Part{table: t, length: length, stateID: StateID(partition, partitions)}
 	state := t.Find(p.stateID)
 	if state == nil && t.Len() > 0 {
-		_, state = t.Insert(p.stateID, new(deaths.State).Item(0, 0), nil)
+		_, state = t.Insert(p.stateID, new(State).Item(0, 0), nil)
 	}
 	if state != nil {
 		length.Add(int64(t.Len() - 1))
@@ -67,15 +66,15 @@ func (p *Part) sort() {
 
 // id returns the id of an entry. That of the state is zero.
 func (p *Part) id(e *memtable.Entry) streamid.ID {
-	id, _, _ := deaths.SplitID(p.table.ID(e)) // the loader has checked the key
+	id, _, _ := SplitID(p.table.ID(e)) // the loader has checked the key
 	return id
 }
 
 // readState takes over the item of the state, and counts the entries after it.
 func (p *Part) readState(it record.Item) {
-	s, err := deaths.ReadState(p.stateID, it)
+	s, err := ReadState(p.stateID, it)
 	if err != nil { // not of this version: what the entries tell remains
-		s = deaths.State{}
+		s = State{}
 	}
 	p.stored, p.after = s, 0
 	p.last = maxID(p.last, s.Last)
@@ -118,7 +117,7 @@ func (p *Part) Replaced(_ memtable.Handle, _, it record.Item) { p.readState(it) 
 // Removed implements [memtable.Observer].
 func (p *Part) Removed(h memtable.Handle, it record.Item) {
 	if it.ExpireAt == expiry.Never {
-		p.stored, p.after = deaths.State{}, 0
+		p.stored, p.after = State{}, 0
 		return
 	}
 	p.length.Add(-1)
@@ -135,12 +134,12 @@ func (p *Part) StateID() string { return p.stateID }
 
 // Stored returns what the item of the state has to tell before entries leave the part. deleted is the
 // greatest id that XDEL is about to remove, zero for none.
-func (p *Part) Stored(deleted streamid.ID) deaths.State {
-	return deaths.State{Added: p.stored.Added + p.after, Last: p.last, MaxDeleted: maxID(p.stored.MaxDeleted, deleted)}
+func (p *Part) Stored(deleted streamid.ID) State {
+	return State{Added: p.stored.Added + p.after, Last: p.last, MaxDeleted: maxID(p.stored.MaxDeleted, deleted)}
 }
 
 // State returns the state of the part without the entries within limits, which have expired.
-func (p *Part) State(expired expiry.Limits) deaths.State {
+func (p *Part) State(expired expiry.Limits) State {
 	s := p.Stored(streamid.ID{})
 	all, dead := p.table.Stats(), p.table.DeadStats(expired)
 	s.Length, s.Bytes = int64(all.ByDefault-dead.ByDefault), all.Bytes-dead.Bytes
@@ -168,19 +167,19 @@ func visible(expired expiry.Limits) streamid.ID {
 
 // below returns a text that precedes those of all ids from one on, and follows those of the others.
 func below(id streamid.ID) string {
-	if id.Seq > deaths.MaxSeq {
+	if id.Seq > MaxSeq {
 		if id.Ms++; id.Ms == 0 {
 			return ";"
 		}
 		id.Seq = 0
 	}
-	return string(deaths.AppendID(nil, id, ""))
+	return string(AppendID(nil, id, ""))
 }
 
 // above returns a text that follows those of all ids up to one, and precedes those of the others.
 func above(id streamid.ID) string {
-	id.Seq = min(id.Seq, deaths.MaxSeq)
-	text := deaths.AppendID(nil, id, "")
+	id.Seq = min(id.Seq, MaxSeq)
+	text := AppendID(nil, id, "")
 	text[len(text)-1]++ // the colon
 	return string(text)
 }
@@ -241,12 +240,12 @@ func (p *Part) Upto(id streamid.ID) (list []*memtable.Entry) {
 }
 
 // Of visits the entries of an item that are not within limits, newest first, until visit returns false.
-func (p *Part) Of(item string, expired expiry.Limits, visit func(e deaths.Entry) (more bool)) {
+func (p *Part) Of(item string, expired expiry.Limits, visit func(e Entry) (more bool)) {
 	p.table.Deaths(item, func(e *memtable.Entry) bool {
 		if e.Within(expired) {
 			return false // the rest is older
 		}
-		read, err := deaths.Read(p.table.IDAndItem(e))
+		read, err := ReadEntry(p.table.IDAndItem(e))
 		return err != nil || visit(read)
 	})
 }

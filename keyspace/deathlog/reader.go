@@ -4,7 +4,6 @@ import (
 	"container/heap"
 
 	"mayfly/expiry"
-	"mayfly/keyspace/deaths"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/streamid"
@@ -55,7 +54,7 @@ func NewReader(partitions int, from, to streamid.ID, expired expiry.Limits, reve
 
 // Run visits the entries until visit returns false. It calls within to lock a partition while it takes a
 // piece; that calls take with the part, nil if there is none.
-func (r *Reader) Run(within func(partition int, take func(p *Part)), visit func(e deaths.Entry) (more bool)) {
+func (r *Reader) Run(within func(partition int, take func(p *Part)), visit func(e Entry) (more bool)) {
 	next := order{make([]*cursor, 0, len(r.cursors)), r.reverse}
 	for i := range r.cursors {
 		r.fill(&r.cursors[i], within)
@@ -67,7 +66,7 @@ func (r *Reader) Run(within func(partition int, take func(p *Part)), visit func(
 	for next.Len() > 0 {
 		c := next.cursors[0]
 		first := &c.taken[c.at]
-		e, err := deaths.Read(first.id, first.it)
+		e, err := ReadEntry(first.id, first.it)
 		if err == nil && !visit(e) {
 			return
 		}

@@ -3,7 +3,7 @@
 // A file maps keys to records, in stores and in journals alike:
 //
 //	12:order-1             an item of container 12: kind d (document) or p (plain key)
-//	41~…0000003:order-1    an entry of log 41, a death in container 12: kind e, see package deaths
+//	41~…0000003:order-1    an entry of log 41, a death in container 12: kind e, see package deathlog
 //	container/12           the container of number 12: kind c
 //	clock                  the latest time that a reply may have revealed: kind t
 //	waste                  since when each store has waste: kind w, see package storage

@@ -16,7 +16,7 @@ type Kind uint8
 const (
 	Document      Kind = 'd' // JSON, written by DOC.* and JSON.*
 	Plain         Kind = 'p' // bytes, written by SET and its family
-	Entry         Kind = 'e' // of a log of deaths, see package deaths
+	Entry         Kind = 'e' // of a log of deaths, see package deathlog
 	Hash          Kind = 'f' // fields with values, or what says where they are: see package elements
 	Set           Kind = 'm' // members, likewise: fields with empty values
 	SortedSet     Kind = 'z' // members, likewise: fields whose values are their scores

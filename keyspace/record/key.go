@@ -33,7 +33,7 @@ func AppendKey(dst []byte, container uint32, id string) []byte {
 	return append(dst, id...)
 }
 
-// EntryIDLength is the length in bytes of the id of an entry in keys: see package deaths.
+// EntryIDLength is the length in bytes of the id of an entry in keys: see package deathlog.
 const EntryIDLength = 24
 
 // AppendLogKey appends the key of an item in a log of deaths: the log's number and the id, which begins with

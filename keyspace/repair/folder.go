@@ -11,7 +11,7 @@ import (
 
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/datadir"
-	"mayfly/keyspace/deaths"
+	"mayfly/keyspace/deathlog"
 	"mayfly/keyspace/elements"
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/record"
@@ -294,7 +294,7 @@ func (s *folderReader) fits(number int, key, rec string, del bool) error {
 	case ofCatalogue || number != anywhere && number != k.Partition(s.partitions):
 		return errors.New("the item does not belong in this file")
 	case k.Log && !del:
-		return deaths.Check(k.ID, it)
+		return deathlog.CheckEntry(k.ID, it)
 	case k.Page && !del && it.Kind == record.Page:
 		_, page, _ := record.SplitPageID(k.ID)
 		return elements.CheckPage(it.Body, page)

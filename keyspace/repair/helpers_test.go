@@ -18,7 +18,7 @@ import (
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/datadir"
-	"mayfly/keyspace/deaths"
+	"mayfly/keyspace/deathlog"
 	"mayfly/keyspace/groups"
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/record"
@@ -132,8 +132,8 @@ func (o *opened) dump() map[place]record.Item {
 	o.BeginSweep(&tx)
 	for _, c := range tx.Containers() {
 		tx.Scan(c, 0, 1<<30, func(id string, it record.Item) { all[place{c.Name(), id}] = it })
-		tx.Deaths(c).Range(streamid.ID{}, streamid.Max, false, func(e deaths.Entry) bool {
-			id := string(deaths.AppendID(nil, e.ID, e.Item))
+		tx.Deaths(c).Range(streamid.ID{}, streamid.Max, false, func(e deathlog.Entry) bool {
+			id := string(deathlog.AppendID(nil, e.ID, e.Item))
 			all[place{"log of " + c.Name(), id}] = record.Item{Kind: record.Entry, Version: e.Etag, Body: string(e.AppendBody(nil))}
 			return true
 		})
@@ -210,7 +210,7 @@ func (o *opened) deliver(container, group string, random *rand.Rand) {
 		}
 		var ids []streamid.ID
 		last := tx.Group(c, group).Last()
-		tx.Deaths(c).Range(last, streamid.Max, false, func(e deaths.Entry) bool {
+		tx.Deaths(c).Range(last, streamid.Max, false, func(e deathlog.Entry) bool {
 			if last.Less(e.ID) {
 				ids = append(ids, e.ID)
 			}

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"mayfly/expiry"
-	"mayfly/keyspace/deaths"
+	"mayfly/keyspace/deathlog"
 	"mayfly/keyspace/groups"
 	"mayfly/keyspace/record"
 )
@@ -232,8 +232,8 @@ func (p *run) settleOwners() {
 func isDeletion(key, rec string) bool {
 	k, err := record.SplitKey(key)
 	it, _, bad := record.Decode(key, rec)
-	e, unread := deaths.Read(k.ID, it)
-	return errors.Join(err, bad, unread) == nil && e.Cause == deaths.Deleted
+	e, unread := deathlog.ReadEntry(k.ID, it)
+	return errors.Join(err, bad, unread) == nil && e.Cause == deathlog.Deleted
 }
 
 // proven is a death that an entry proves: of the version of an item. No other item of the partition has had
@@ -258,7 +258,7 @@ func (g *merged) deaths() map[proven]bool {
 		if err != nil {
 			continue
 		}
-		if e, err := deaths.Read(k.ID, it); err == nil {
+		if e, err := deathlog.ReadEntry(k.ID, it); err == nil {
 			dead[proven{strings.Clone(e.Item), e.Etag}] = true
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/datadir"
-	"mayfly/keyspace/deaths"
+	"mayfly/keyspace/deathlog"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/store"
 	"mayfly/keyspace/streamid"
@@ -59,9 +59,9 @@ func newLogged(t *testing.T) *logged {
 		l.entry(cartsLog, fmt.Sprint("dead-", i), i, uint64(200+i))
 	}
 	for n := range 3 {
-		state := deaths.State{Added: 5, Last: streamid.ID{Ms: 5}}
+		state := deathlog.State{Added: 5, Last: streamid.ID{Ms: 5}}
 		for _, log := range []uint32{ordersLog, cartsLog} {
-			l.items[string(record.AppendLogKey(nil, log, deaths.StateID(n, 3)))] = state.Item(aoftest.Epoch, uint64(500+n))
+			l.items[string(record.AppendLogKey(nil, log, deathlog.StateID(n, 3)))] = state.Item(aoftest.Epoch, uint64(500+n))
 		}
 	}
 	l.items[string(record.AppendKey(nil, mailerGroup, "{g}last"))] = record.Item{Kind: record.Plain, Body: "0-0 0", TS: aoftest.Epoch, ExpireAt: expiry.Never, Version: 900}
@@ -73,8 +73,8 @@ func (l *logged) add(c record.Container) { l.containers[c.Number] = c }
 // entry adds an entry to a log.
 func (l *logged) entry(log uint32, item string, n int, etag uint64) {
 	at := int64(aoftest.Epoch + 10_000 + n)
-	e := deaths.Entry{ID: streamid.ID{Ms: uint64(at), Seq: 1}, Item: item, Cause: expiry.ByContainer, At: at, TS: at - 10_000, Etag: etag, Kind: record.Document, Body: "{}", HasBody: true}
-	key := record.AppendLogKey(nil, log, string(deaths.AppendID(nil, e.ID, item)))
+	e := deathlog.Entry{ID: streamid.ID{Ms: uint64(at), Seq: 1}, Item: item, Cause: expiry.ByContainer, At: at, TS: at - 10_000, Etag: etag, Kind: record.Document, Body: "{}", HasBody: true}
+	key := record.AppendLogKey(nil, log, string(deathlog.AppendID(nil, e.ID, item)))
 	l.items[string(key)] = record.Item{Kind: record.Entry, Body: string(e.AppendBody(nil)), TS: at, Version: etag}
 }
 
@@ -353,7 +353,7 @@ func TestRepairOfLogs(t *testing.T) {
 
 // deathOf returns the id of the entry that the method entry has added.
 func deathOf(item string, n int) string {
-	return string(deaths.AppendID(nil, streamid.ID{Ms: uint64(aoftest.Epoch + 10_000 + n), Seq: 1}, item))
+	return string(deathlog.AppendID(nil, streamid.ID{Ms: uint64(aoftest.Epoch + 10_000 + n), Seq: 1}, item))
 }
 
 func readVersion(t *testing.T, dir string) int {
@@ -433,8 +433,8 @@ func TestRepairOfDeletes(t *testing.T) {
 		}, 6},
 		"an entry": {func(l *logged) {
 			id := streamid.ID{Ms: aoftest.Epoch}
-			e := deaths.Entry{ID: id, Item: "x", Cause: deaths.Deleted, At: aoftest.Epoch, TS: aoftest.Epoch, Kind: record.Document}
-			key := string(record.AppendLogKey(nil, ordersLog, string(deaths.AppendID(nil, id, "x"))))
+			e := deathlog.Entry{ID: id, Item: "x", Cause: deathlog.Deleted, At: aoftest.Epoch, TS: aoftest.Epoch, Kind: record.Document}
+			key := string(record.AppendLogKey(nil, ordersLog, string(deathlog.AppendID(nil, id, "x"))))
 			l.items[key] = record.Item{Kind: record.Entry, Body: string(e.AppendBody(nil)), TS: aoftest.Epoch, Version: 7}
 		}, 6},
 	} {

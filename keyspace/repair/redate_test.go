@@ -10,7 +10,7 @@ import (
 	"mayfly/expiry"
 	"mayfly/keyspace"
 	"mayfly/keyspace/aof/aoftest"
-	"mayfly/keyspace/deaths"
+	"mayfly/keyspace/deathlog"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/streamid"
 	"mayfly/test/drill"
@@ -142,7 +142,7 @@ func TestRunAtACorrectedClockWithLogs(t *testing.T) {
 		var got []string
 		var last streamid.ID
 		o.catalogueTx(func(tx *keyspace.Tx) {
-			tx.Deaths(tx.Container("orders")).Range(streamid.ID{}, streamid.Max, false, func(e deaths.Entry) bool {
+			tx.Deaths(tx.Container("orders")).Range(streamid.ID{}, streamid.Max, false, func(e deathlog.Entry) bool {
 				if !last.Less(e.ID) {
 					t.Errorf("%v follows %v", e.ID, last)
 				}

@@ -1,4 +1,4 @@
-package deaths
+package deathlog
 
 import (
 	"math"
@@ -13,11 +13,11 @@ import (
 	"mayfly/test/drill"
 )
 
-const epoch = 1_767_225_600_000 // ms
+const newYear = 1_767_225_600_000 // ms
 
 // someEntries are entries at the edges of what a record holds.
 var someEntries = []Entry{
-	{ID: streamid.ID{Ms: epoch + 10_001, Seq: 3}, Item: "order-1", Cause: expiry.ByContainer, At: epoch + 10_000, TS: epoch, Etag: 42, Policy: 31, Kind: record.Document, Body: `{"sku":"A-1"}`, HasBody: true},
+	{ID: streamid.ID{Ms: newYear + 10_001, Seq: 3}, Item: "order-1", Cause: expiry.ByContainer, At: newYear + 10_000, TS: newYear, Etag: 42, Policy: 31, Kind: record.Document, Body: `{"sku":"A-1"}`, HasBody: true},
 	{ID: streamid.ID{Ms: math.MaxUint64, Seq: MaxSeq}, Item: "", Cause: expiry.ByDocument, At: math.MinInt64, TS: math.MinInt64, Etag: math.MaxUint64, Own: math.MinInt64, Policy: math.MaxUint64, Kind: record.Plain, HasBody: false},
 	{ID: streamid.ID{Seq: 1}, Item: "a:b\r\n\xff", Cause: expiry.ByChange, Own: expiry.Never, Kind: record.Plain, Body: " \x00 1 \xff", HasBody: true},
 	{ID: streamid.ID{Ms: 9}, Item: "a", Cause: Deleted, At: 9, TS: 4, Etag: 2, Own: 20, Policy: 1, Kind: record.Plain},
@@ -26,14 +26,14 @@ var someEntries = []Entry{
 
 // item returns the id and the item of an entry in its log.
 func (e *Entry) item() (string, record.Item) {
-	return string(AppendID(nil, e.ID, e.Item)), record.Item{Kind: record.Entry, Body: string(e.AppendBody(nil)), TS: epoch, Version: e.Etag}
+	return string(AppendID(nil, e.ID, e.Item)), record.Item{Kind: record.Entry, Body: string(e.AppendBody(nil)), TS: newYear, Version: e.Etag}
 }
 
 func TestEntriesRoundTrip(t *testing.T) {
 	t.Parallel()
 	for _, e := range someEntries {
 		id, it := e.item()
-		if back, err := Read(id, it); err != nil || back != e {
+		if back, err := ReadEntry(id, it); err != nil || back != e {
 			t.Errorf("%+v comes back from %q as %+v, %v", e, it.Body, back, err)
 		}
 		if header := len(it.Body) - len(e.Body); header > MaxHeader {
@@ -48,7 +48,7 @@ func TestEntryInTheDocument(t *testing.T) {
 	doc, err := os.ReadFile("doc.go")
 	drill.Check(t, err)
 	id, it := someEntries[0].item()
-	it.TS = epoch + 10_001
+	it.TS = newYear + 10_001
 	key := string(record.AppendLogKey(nil, 41, id))
 	rec := string(record.Append(nil, key, it))
 	for _, line := range []string{key + "    the key", "//	" + rec + "\n"} {
@@ -61,7 +61,7 @@ func TestEntryInTheDocument(t *testing.T) {
 // TestOrderOfIDs: the texts of ids order as the ids do.
 func TestOrderOfIDs(t *testing.T) {
 	t.Parallel()
-	ids := []streamid.ID{{}, {Seq: 1}, {Seq: MaxSeq}, {Ms: 1}, {Ms: 255, Seq: 256}, {Ms: 256, Seq: 255}, {Ms: 1 << 32}, {Ms: epoch}, {Ms: epoch, Seq: 10}, {Ms: math.MaxUint64, Seq: MaxSeq}}
+	ids := []streamid.ID{{}, {Seq: 1}, {Seq: MaxSeq}, {Ms: 1}, {Ms: 255, Seq: 256}, {Ms: 256, Seq: 255}, {Ms: 1 << 32}, {Ms: newYear}, {Ms: newYear, Seq: 10}, {Ms: math.MaxUint64, Seq: MaxSeq}}
 	var texts []string
 	for _, id := range ids {
 		text := string(AppendID(nil, id, "z"))
@@ -86,21 +86,21 @@ func TestWhatIsNoEntry(t *testing.T) {
 		"1 cd+ 1 0 1f {}", "1 cdp 1 0 1f {}", "01 cd 1 0 1f {}", "+1 cd 1 0 1f {}", "1 cd 1 -0 1f {}", "1 cd 1 0 1F {}", "1 cd 1 1 1f {}", "1 cd 1 -2 1f {}",
 		"1 cd 1 ++1 1f {}", "1 cd 1 + 1f {}", "1 cd 1 0 g {}", "9223372036854775808 cd 1 0 1f {}", "1 cd 1 0 10000000000000000 {}",
 	} {
-		if e, err := Read(id, record.Item{Kind: record.Entry, Body: bad}); err == nil {
+		if e, err := ReadEntry(id, record.Item{Kind: record.Entry, Body: bad}); err == nil {
 			t.Errorf("%q is read as %+v", bad, e)
 		}
 	}
 	for _, bad := range []string{"", "order-1", id[1:], "x" + id[1:], strings.Replace(id, ":", "-", 1), StateID(0, 1)} {
-		if e, err := Read(bad, it); err == nil {
+		if e, err := ReadEntry(bad, it); err == nil {
 			t.Errorf("under %q: %+v", bad, e)
 		}
 	}
-	drill.Report(t, Check(id, it))
-	if err := Check(StateID(0, 1), it); err == nil {
+	drill.Report(t, CheckEntry(id, it))
+	if err := CheckEntry(StateID(0, 1), it); err == nil {
 		t.Error("an entry passes for a state")
 	}
 	it.Kind = record.Document
-	if e, err := Read(id, it); err == nil || Check(id, it) == nil {
+	if e, err := ReadEntry(id, it); err == nil || CheckEntry(id, it) == nil {
 		t.Errorf("a document is read as %+v", e)
 	}
 }
@@ -108,7 +108,7 @@ func TestWhatIsNoEntry(t *testing.T) {
 func TestReadAllocatesNothing(t *testing.T) {
 	id, it := someEntries[0].item()
 	if n := testing.AllocsPerRun(100, func() {
-		if _, err := Read(id, it); err != nil {
+		if _, err := ReadEntry(id, it); err != nil {
 			t.Fatal(err)
 		}
 	}); n != 0 {
@@ -123,8 +123,8 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Add("000000000000000000000001:a", "1 xp- 1 -1 0 ", uint64(1))
 	f.Fuzz(func(t *testing.T, id, body string, version uint64) {
-		it := record.Item{Kind: record.Entry, Body: body, TS: epoch, Version: version}
-		e, err := Read(id, it)
+		it := record.Item{Kind: record.Entry, Body: body, TS: newYear, Version: version}
+		e, err := ReadEntry(id, it)
 		if err != nil {
 			return
 		}

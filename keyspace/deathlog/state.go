@@ -1,4 +1,4 @@
-package deaths
+package deathlog
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package deaths
+package deathlog
 
 import (
 	"errors"
@@ -120,9 +120,9 @@ const MaxHeader = 3*len("-9223372036854775808 ") + len("cd- +") + len("fffffffff
 
 var errEntry = errors.New("not an entry of a log: it must have a delay, a cause and a kind, a life, an end, an etag and a body")
 
-// Read decodes the entry under an id of a log. Its strings share memory with those given. It accepts nothing
+// ReadEntry decodes the entry under an id of a log. Its strings share memory with those given. It accepts nothing
 // that AppendBody does not write, and allocates nothing.
-func Read(id string, it record.Item) (e Entry, err error) {
+func ReadEntry(id string, it record.Item) (e Entry, err error) {
 	if e.ID, e.Item, err = SplitID(id); err != nil {
 		return Entry{}, err
 	}
@@ -194,12 +194,12 @@ func (e *Entry) readKind(s string) bool {
 	return e.Cause != "" && (e.Kind == record.Document || e.Kind.IsKey())
 }
 
-// Check returns why an item under an id of a log is neither an entry nor a state, or nil.
-func Check(id string, it record.Item) error {
+// CheckEntry returns why an item under an id of a log is neither an entry nor a state, or nil.
+func CheckEntry(id string, it record.Item) error {
 	if IsStateID(id) {
 		_, err := ReadState(id, it)
 		return err
 	}
-	_, err := Read(id, it)
+	_, err := ReadEntry(id, it)
 	return err
 }
