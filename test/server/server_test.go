@@ -548,7 +548,8 @@ func TestRedisCLISession(t *testing.T) {
 		{"CONTAINER.DROP orders", "1"},
 		{"CONFIG GET save", "save"},
 		{"CONFIG SET IO-Threads 1", "ERR CONFIG SET failed (possibly related to argument 'IO-Threads') - can't set immutable config"},
-		{"DUMP a", "ERR unknown command 'DUMP', with args beginning with: 'a'"},
+		{"NOSUCH a", "ERR unknown command 'NOSUCH', with args beginning with: 'a'"},
+		{"DUMP a", "ERR unknown command 'DUMP', Redis has this command, mayfly has not: see docs/redis-compatibility.md. With args beginning with: 'a'"},
 	} {
 		if got := p.CLI(strings.Fields(tt.command)...); got != tt.want {
 			t.Errorf("redis-cli %s\n got %s\nwant %s", tt.command, got, tt.want)
