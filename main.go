@@ -103,7 +103,6 @@ func run(options *config.Config) error {
 // same port fails before it does anything.
 func serve(options *config.Config, log zerolog.Logger) error {
 	stop := stopSignals()
-	settings := options.Settings()
 	options.LogIgnored(log)
 
 	srv := server.New(options, log)
@@ -116,7 +115,7 @@ func serve(options *config.Config, log zerolog.Logger) error {
 		return err
 	}
 	defer end()
-	settings = options.Settings() // with the ports and the folder that it got
+	settings := options.Settings() // with the ports and the folder that it got
 	defer server.WritePorts(settings, log)()
 	e := &engine.Engine{Host: srv, Log: log, Ephemeral: settings.Ephemeral, Clock: newClock(settings, log)}
 	e.Broker.SetEventClasses(settings.NotifyKeyspaceEvents)
