@@ -779,6 +779,12 @@ func TestDeposedLeader(t *testing.T) {
 	}
 	w.replies("(error) MOVED 0 127.0.0.1:6380", 5, "EXEC")
 	transaction.Answered()
+	unread := true
+	transaction.Unread = func() bool { return unread }
+	if w.graceOver(); slices.Contains(w.host.disconnected, transaction) {
+		t.Error("a client of the deposed leader is disconnected before what it has sent is read")
+	}
+	unread = false
 	if w.graceOver(); !slices.Contains(w.host.disconnected, transaction) {
 		t.Error("a client of the deposed leader stays after its transaction")
 	}

@@ -1,9 +1,11 @@
 package server
 
 import (
+	"net"
 	"testing"
 
 	"mayfly/commands/engine"
+	"mayfly/test/drill"
 )
 
 func TestDisconnect(t *testing.T) {
@@ -25,6 +27,33 @@ func TestDisconnect(t *testing.T) {
 	eventually(t, "the client is gone", func() bool { return s.Info().Connected == 1 })
 	if n := s.Disconnect(func(*engine.Session) bool { return false }); n != 0 {
 		t.Errorf("%d are disconnected", n)
+	}
+}
+
+// What has arrived is seen before it is read.
+func TestUnread(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	drill.Check(t, err)
+	defer ln.Close()
+	client, err := net.Dial("tcp", ln.Addr().String())
+	drill.Check(t, err)
+	defer client.Close()
+	accepted, err := ln.Accept()
+	drill.Check(t, err)
+	defer accepted.Close()
+	s := &socket{Conn: accepted}
+	unread := func() bool { return s.ask(hasUnread) }
+	if unread() {
+		t.Error("something has arrived before anything was sent")
+	}
+	_, err = client.Write([]byte("x"))
+	drill.Check(t, err)
+	eventually(t, "the byte has arrived", unread)
+	_, err = accepted.Read(make([]byte, 1))
+	drill.Check(t, err)
+	if unread() {
+		t.Error("the byte that was read has arrived")
 	}
 }
 

@@ -121,6 +121,13 @@ func (s *socket) ended() bool {
 // isReset reports whether the client takes no replies any more, as far as the system knows.
 func (s *socket) isReset() bool { return s.ask(hasReset) }
 
+// hasUnread reports whether bytes of the client, or its end, have arrived and were not read.
+func hasUnread(fd int) bool {
+	var next [1]byte
+	_, _, err := syscall.Recvfrom(fd, next[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+	return err == nil
+}
+
 // ask returns what a question about the descriptor yields, true if the connection is closed.
 func (s *socket) ask(question func(fd int) bool) bool {
 	raw, err := rawConn(s.Conn)

@@ -151,8 +151,8 @@ func (e *Engine) disconnectLed() {
 	e.disconnectDeposed(CommandPatience)
 }
 
-// disconnectDeposed disconnects deposed sessions after a while, and later those that wait for a commit or are
-// in a transaction: a client that loses a reply sends its command again. After the patience it waits for none.
+// disconnectDeposed disconnects deposed sessions after a while, and later those that wait for a commit, are in a
+// transaction, or have sent what is not read yet, which may be one: a client that loses a reply sends its command again. After the patience it waits for none.
 func (e *Engine) disconnectDeposed(patience time.Duration) {
 	after := e.Leadership.After
 	if after == nil {
@@ -164,11 +164,9 @@ func (e *Engine) disconnectDeposed(patience time.Duration) {
 			if !s.Deposed.Load() || s.onlyReceives() {
 				return false
 			}
-			if patience > 0 && (s.unanswered.Load() || s.inMulti()) {
-				busy = true
-				return false
-			}
-			return true
+			waits := patience > 0 && (s.unanswered.Load() || s.inMulti() || s.Unread != nil && s.Unread())
+			busy = busy || waits
+			return !waits
 		})
 		if busy {
 			e.disconnectDeposed(patience - deposedGrace)

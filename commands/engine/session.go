@@ -101,6 +101,7 @@ type nodes struct {
 
 	led     atomic.Bool // the node has served a command as the leader
 	Deposed atomic.Bool // it does not lead any more: the session is disconnected soon
+	Unread  func() bool // reports whether something has arrived that was not read; any goroutine may call it. May be nil
 	// unanswered is set from before a leader's command begins until its reply has left; see Answered.
 	unanswered atomic.Bool
 

@@ -11,17 +11,19 @@ import (
 	"testing"
 )
 
-// fillWhole writes a file that takes all of the disk.
-func fillWhole(t *testing.T, path string) {
+// fillWhole writes a file that takes all of the disk, and returns how many bytes it could take.
+func fillWhole(t *testing.T, path string) (took int) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	drill.Check(t, err)
 	defer f.Close()
 	for size := 1 << 20; size > 0; {
-		if _, err := f.Write(make([]byte, size)); err != nil {
+		n, err := f.Write(make([]byte, size))
+		if took += n; err != nil {
 			size /= 2
 		}
 	}
+	return took
 }
 
 // TestDeletesOnFullDisk: on a full disk, commands that free space work and give room back, so that others
@@ -41,10 +43,10 @@ func TestDeletesOnFullDisk(t *testing.T) {
 	if _, err := do("DOC.PUT", "docs", "d", "{}"); err != nil {
 		t.Fatal(err)
 	}
-	fill := func() { // by another program, at once: so the server keeps the last part of its reserve
+	fill := func() (took int) { // by another program, at once: so the server keeps the last part of its reserve
 		p.Signal(syscall.SIGSTOP)
-		fillWhole(t, filepath.Join(disk, "filler"))
-		p.Signal(syscall.SIGCONT)
+		defer p.Signal(syscall.SIGCONT)
+		return fillWhole(t, filepath.Join(disk, "filler"))
 	}
 	filled := false
 	for n := 0; n < 100 && !filled; n++ { // until no checkpoint finds room any more
@@ -56,8 +58,9 @@ func TestDeletesOnFullDisk(t *testing.T) {
 		}
 		if filled {
 			fill()
-			_ = c.Save(ctx).Err() // what a checkpoint gives back goes, too
-			fill()
+			for back := 1; back > 0; back = fill() { // what a checkpoint that fails gives back goes, too
+				_ = c.Save(ctx).Err()
+			}
 			filled = c.Set(ctx, "probe", thousandBytes, 0).Err() != nil
 		}
 	}
