@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"mayfly/commands/engine"
 	"mayfly/expiry"
@@ -68,5 +69,42 @@ func TestExplainBeyondTheHistory(t *testing.T) {
 	w.expect("OK", "CONTAINER.SET", "c", "TTL", "7200")
 	if got := why(); !strings.HasSuffix(got, ", set by 127.0.0.1:50001 (ops)") {
 		t.Error(got)
+	}
+}
+
+// TestForesightOfDeadElements: a plan and a forecast know that a key whose elements are overdue dies at once. What
+// their sizes are depends on a secret of the server.
+func TestForesightOfDeadElements(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	w.expect("OK", "CONTAINER.CREATE", "c", "TTL", "-1")
+	w.expect("OK", "SELECT", "c")
+	for _, key := range []string{"dead", "mixed"} {
+		w.do(1, "SADD", key, "m")
+		w.expect("(integer) 1", "EXPIREMEMBER", key, "m", "5")
+	}
+	w.do(1, "SADD", "mixed", "n")
+	w.expect("OK", "CONTAINER.SET", "c", "HOLD", "case")
+	w.clock.Advance(10 * time.Second)
+	number := func(r engine.Reply, name string) int64 {
+		for i := 0; i+1 < len(r.Elems); i += 2 {
+			if value := r.Elems[i+1]; r.Elems[i].Str == name && len(value.Elems) > 0 {
+				return value.Elems[0].Int
+			} else if r.Elems[i].Str == name {
+				return value.Int
+			}
+		}
+		t.Fatalf("there is no %s", name)
+		return 0
+	}
+	for name, want := range map[string]int64{"kills": 1, "keys": 1, "same": 1, "never": 1} {
+		if got := number(w.do(1, "CONTAINER.PLAN", "c", "TTL", "-1"), name); got != want {
+			t.Errorf("%s of a plan: %d, want %d", name, got, want)
+		}
+	}
+	for name, want := range map[string]int64{"killed": 1, "never": 1, "later": 0} {
+		if got := number(w.do(1, "CONTAINER.FORECAST", "c", "TTL", "-1"), name); got != want {
+			t.Errorf("%s of a forecast: %d, want %d", name, got, want)
+		}
 	}
 }

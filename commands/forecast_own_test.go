@@ -25,6 +25,12 @@ func TestForecastTellsOwnEnds(t *testing.T) {
 		done := map[string]int{} // of each command, how often it has changed something
 		for range 300 {
 			id := "i" + strconv.Itoa(rnd.IntN(20))
+			fresh := func() {
+				if rnd.IntN(2) == 0 { // else what is there
+					h.do(1, "DEL", id)
+					h.do(1, "DOC.PUT", "c", id, `{}`)
+				}
+			}
 			var r engine.Reply
 			name := pick("DOC.PUT", "DOC.PUT", "DOC.PUT", "SET", "EXPIRE", "PERSIST", "DOC.SETTTL", "DOC.TOUCH", "CONTAINER.SET", "CONTAINER.UNDO", "DOC.REVIVE", "DEL", "restart")
 			switch name {
@@ -36,15 +42,14 @@ func TestForecastTellsOwnEnds(t *testing.T) {
 				h.do(1, "DEL", id)
 				r = h.do(1, append([]string{"SET", id, "v"}, [][]string{nil, {"PX", "4500"}}[rnd.IntN(2)]...)...)
 			case "EXPIRE":
+				fresh()
 				r = h.do(1, "EXPIRE", id, "9")
 			case "PERSIST":
+				fresh()
 				h.do(1, "EXPIRE", id, "9")
 				r = h.do(1, "PERSIST", id)
 			case "DOC.SETTTL":
-				if rnd.IntN(2) == 0 { // else what is there
-					h.do(1, "DEL", id)
-					h.do(1, "DOC.PUT", "c", id, `{}`)
-				}
+				fresh()
 				r = h.do(1, "DOC.SETTTL", "c", id, pick("6", "-1", "NONE"))
 			case "CONTAINER.SET":
 				r = h.do(1, "CONTAINER.SET", "c", "TTL", pick("off", "-1", "3", "10", "30"))
