@@ -741,10 +741,13 @@ func TestDeposedLeaderReloads(t *testing.T) {
 	c.converge()
 }
 
-// outgrowLog writes more than the log keeps, and returns the body of the items big0 to big63.
-func (c *trio) outgrowLog() string {
+// leaveBehind crashes a follower and writes more than the log keeps. body is that of the items big0 to big63.
+func (c *trio) leaveBehind() (away *testNode, body string) {
 	c.t.Helper()
-	body := strings.Repeat("x", 64<<10)
+	c.mustPut("before", "1")
+	away = c.follower()
+	away.crash(c.t)
+	body = strings.Repeat("x", 64<<10)
 	for i := range 64 {
 		c.mustPut(fmt.Sprint("big", i), body)
 	}
@@ -755,7 +758,7 @@ func (c *trio) outgrowLog() string {
 		first, err := inc.disk.Memory().FirstIndex()
 		return err == nil && first > 10
 	})
-	return body
+	return away, body
 }
 
 // A node that was away for longer than the log reaches gets the stores.
@@ -763,10 +766,7 @@ func TestCatchUpFromStores(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()
 	c := startTrio(t, "a", "b", "c")
-	c.mustPut("before", "1")
-	away := c.follower()
-	away.crash(t)
-	body := c.outgrowLog()
+	away, body := c.leaveBehind()
 	away.start(t)
 	c.has(away, "big63", body)
 	c.converge()

@@ -65,10 +65,7 @@ func TestNodeWithoutRoomForStoresSaysSo(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()
 	c := startTrio(t, "a", "b", "c")
-	c.mustPut("before", "1")
-	away := c.follower()
-	away.crash(t)
-	body := c.outgrowLog()
+	away, body := c.leaveBehind()
 	var room atomic.Int64
 	away.opt.storesFS = &vfstest.Faulty{FS: vfs.OS, OnRoom: func() (free, size int64) { return room.Load(), 1 << 40 }}
 	away.start(t)
