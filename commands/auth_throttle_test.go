@@ -9,6 +9,7 @@ import (
 
 	"mayfly/commands/access"
 	"mayfly/commands/engine"
+	"mayfly/test/drill"
 
 	"github.com/rs/zerolog"
 )
@@ -94,7 +95,8 @@ func TestDelayOfAddress(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			const conns, seconds = 200, 30
+			const seconds = 30
+			conns := drill.Pick(50, 200, 200)
 			g := newGuessing(t)
 			var wakes []func()
 			g.engine.Auth.After = func(_ time.Duration, f func()) { wakes = append(wakes, f) }

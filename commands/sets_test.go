@@ -22,7 +22,7 @@ func members(r engine.Reply) (list []string) {
 // TestSetsBesideMaps plays random commands on sets of all sizes and compares them with maps.
 func TestSetsBesideMaps(t *testing.T) {
 	t.Parallel()
-	drill.Seeds(t, 2, 6, 300, func(t *testing.T, seed uint64) {
+	drill.Seeds(t, 1, 6, 300, func(t *testing.T, seed uint64) {
 		w, r := newHarness(t), rand.New(rand.NewPCG(seed, 3))
 		sets := map[string]map[string]bool{"a": {}, "b": {}, "c": {}}
 		names := []string{"a", "b", "c"}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,18 +25,16 @@ func TestApplyBesideReaders(t *testing.T) {
 	h.all(func(tx *Tx) { tx.CreateContainer("pairs", expiry.Forever, expiry.Strict) })
 	drill.Check(t, leader.journal.CommitAll())
 	follower.follow()
-	var stop atomic.Bool
-	reads := make(chan struct{})
+	const reads = 10 // of each reader beside each step
+	var turns []chan struct{}
 	var readers sync.WaitGroup
 	read := func(f func(tx *Tx)) {
+		turn := make(chan struct{}, reads)
+		turns = append(turns, turn)
 		readers.Go(func() {
 			var tx Tx
-			for !stop.Load() {
+			for range turn {
 				f(&tx)
-				select {
-				case reads <- struct{}{}:
-				default:
-				}
 			}
 		})
 	}
@@ -89,6 +86,11 @@ func TestApplyBesideReaders(t *testing.T) {
 		follower.DigestAt(follower.Now())
 	})
 	for i := range 300 {
+		for _, turn := range turns {
+			for range reads {
+				turn <- struct{}{}
+			}
+		}
 		h.all(func(tx *Tx) {
 			c := tx.Container("pairs")
 			switch random.IntN(10) {
@@ -108,11 +110,10 @@ func TestApplyBesideReaders(t *testing.T) {
 		leader.sweep()
 		drill.Check(t, leader.journal.CommitAll())
 		follower.follow()
-		if i%50 == 0 {
-			<-reads // readers run on a busy machine, too
-		}
 	}
-	stop.Store(true)
+	for _, turn := range turns {
+		close(turn)
+	}
 	readers.Wait()
 	now := leader.Now()
 	if d := difference(leader.describe(now, true), follower.describe(now, true)); d != "" {

@@ -342,7 +342,7 @@ func TestFollowIsABarrier(t *testing.T) {
 // can be opened.
 func TestAbandonWithTransactions(t *testing.T) {
 	t.Parallel()
-	for round := range 10 {
+	for round := range drill.Pick(2, 10, 10) {
 		log := newFakeLog()
 		n := newNode(t, log, func(o *Options) { o.noSweeps, o.noCheckpoints, o.NoPurge = false, false, false })
 		n.lead()

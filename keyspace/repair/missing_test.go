@@ -218,8 +218,8 @@ func TestOlderFiles(t *testing.T) {
 	t.Parallel()
 	g := newGenerations(t)
 	for what, l := range map[string]*lived{"stopped": g.stopped, "backup": g.backup} {
-		older := g.documents(3)
-		maps.DeleteFunc(older, func(at place, _ record.Item) bool { _, there := g.documents(1)[at]; return in1(at) && !there })
+		older, first := g.documents(3), g.documents(1)
+		maps.DeleteFunc(older, func(at place, _ record.Item) bool { _, there := first[at]; return in1(at) && !there })
 		report := expectRefused(t, what+" with an older store", l.spoilt(put(g.killed[1], store1)), store1, older)
 		if report.Exposed == 0 || report.Unknown == 0 {
 			t.Errorf("%s with an older store: %+v", what, report)
@@ -247,10 +247,10 @@ func TestOlderFiles(t *testing.T) {
 	}
 	// While the server runs the manifest cannot know all that is behind a checkpoint, but never less.
 	l := g.killed[2]
-	older := g.documents(3)
+	older, first, second := g.documents(3), g.documents(1), g.documents(2)
 	maps.DeleteFunc(older, func(at place, _ record.Item) bool {
-		_, there := g.documents(1)[at]
-		_, journalled := g.documents(2)[at]
+		_, there := first[at]
+		_, journalled := second[at]
 		return in1(at) && !there && journalled
 	})
 	expectRefused(t, "killed, with an older store", l.spoilt(put(g.killed[1], store1)), store1, older)
