@@ -85,7 +85,7 @@ func TestApplyBesideReaders(t *testing.T) {
 		follower.PurgeOnce()
 		follower.DigestAt(follower.Now())
 	})
-	for i := range 300 {
+	for i := range drill.Pick(100, 300, 300) {
 		for _, turn := range turns {
 			for range reads {
 				turn <- struct{}{}

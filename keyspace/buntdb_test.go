@@ -251,16 +251,17 @@ func TestBuntdbReadsTheFolder(t *testing.T) {
 				tx.CreateContainer("gone", expiry.Forever, expiry.Strict)
 			})
 			containers := []string{"orders", "carts", "0", "1", "gone"}
+			thousand := drill.Pick(100, 1000, 1000)
 			check := func(what string) {
 				t.Helper()
 				want := l.items()
 				checkSame(t, what, l.copy(), want) // as kill -9 leaves it
 			}
-			l.write(random, containers, 10_000, 6_000)
+			l.write(random, containers, 10*thousand, 6*thousand)
 			check("all in the journal")
 			drill.Check(t, l.Save())
 			check("after a checkpoint")
-			l.write(random, containers, 3_000, 6_000)
+			l.write(random, containers, 3*thousand, 6*thousand)
 			check("store and journal")
 			l.all(func(tx *keyspace.Tx) { tx.Drop(tx.Container("gone")) })
 			check("after a drop")
@@ -269,7 +270,7 @@ func TestBuntdbReadsTheFolder(t *testing.T) {
 			l.all(func(tx *keyspace.Tx) { tx.Swap(tx.Container("0"), tx.Container("1")) })
 			check("after a swap")
 			l.all(func(tx *keyspace.Tx) { tx.CreateContainer("gone", expiry.Forever, expiry.Strict) })
-			l.write(random, containers, 1_000, 1_000)
+			l.write(random, containers, thousand, thousand)
 			check("after it was made again")
 			if !l.Compact() {
 				t.Fatal("Compact does nothing")
