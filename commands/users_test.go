@@ -686,3 +686,36 @@ func TestUsersConcurrently(t *testing.T) {
 	})
 	wg.Wait()
 }
+
+// TestNumbersUnderLocks: the rights of a command that names a container by its number are judged while EXEC or a script
+// has the locks of the whole keyspace.
+func TestNumbersUnderLocks(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	w.expect("OK", "CONTAINER.SET", "mine", "TTL", "-1") // number 16
+	w.expect("OK", "CONTAINER.SET", "theirs", "TTL", "-1")
+	w.expect("OK", "ACL", "SETUSER", "u", "on", "nopass", "allkeys", "&__key*", "+@all", "db=mine")
+	w.do(2, "HELLO", "3", "AUTH", "u", "x")
+	w.do(2, "SELECT", "mine")
+	w.do(2, "SUBSCRIBE", "__keyevent@16__:set")
+	w.do(2, "MULTI")
+	w.do(2, "FLUSHDB") // needs all locks
+	want := []string{"OK"}
+	for _, line := range [][2]string{
+		{"SELECT 16", "OK"},
+		{"MOVE k 16", "(error) ERR source and destination objects are the same"},
+		{"COPY k k2 DB 16", "(integer) 0"},
+		{"PUBSUB CHANNELS", `1) "__keyevent@16__:set"`},
+		{"ACL DRYRUN u SELECT 17", `"This user has no permissions to access the 'theirs' database"`},
+		{"EVAL return{redis.pcall('select','17')} 0", "1) (error) ERR The user executing the script can't access the database"},
+		{"EVAL return{redis.acl_check_cmd('SELECT','17')} 0", "1) (nil)"},
+	} {
+		w.do(2, strings.Fields(line[0])...)
+		want = append(want, line[1])
+	}
+	for i, reply := range w.do(2, "EXEC").Elems {
+		if got := notation(reply); got != want[i] {
+			t.Errorf("reply %d is %s, want %s", i, got, want[i])
+		}
+	}
+}

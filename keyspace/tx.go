@@ -121,6 +121,9 @@ func (ks *Keyspace) lockAll(tx *Tx) {
 	tx.ks, tx.now = ks, ks.opt.Clock.Now()
 }
 
+// Open reports whether the transaction has begun and is not closed.
+func (tx *Tx) Open() bool { return tx.ks != nil }
+
 // Close hands the transaction's changes to the journal as one atomic group and releases the locks. The
 // returned LSN covers everything that it has written and revealed.
 //

@@ -102,7 +102,7 @@ func (e *Engine) mayForward(s *Session) error {
 			return err
 		}
 		if c.row.Name == "select" {
-			database, _ = e.databaseName(c.in.Args[1])
+			database, _ = e.databaseName(s, c.in.Args[1])
 		}
 	}
 	return nil
@@ -193,14 +193,14 @@ func (e *Engine) callOf(s *Session, r *Row, args []string, database string) *acc
 	}
 	if r.Databases != nil {
 		for _, word := range r.Databases(args) {
-			if name, ok := e.databaseName(word); ok && t&TouchesNamed == 0 {
+			if name, ok := e.databaseName(s, word); ok && t&TouchesNamed == 0 {
 				touch(name)
 			} else if t&TouchesNamed != 0 {
 				touch(word)
 			}
 		}
 	}
-	e.addChannels(c, r, args)
+	e.addChannels(s, c, r, args)
 	if t&ReadsUnnamed != 0 {
 		c.Unnamed |= access.Read
 	}
@@ -211,7 +211,7 @@ func (e *Engine) callOf(s *Session, r *Row, args []string, database string) *acc
 }
 
 // addChannels adds the channels of a call, and the containers whose events they carry.
-func (e *Engine) addChannels(c *access.Call, r *Row, args []string) {
+func (e *Engine) addChannels(s *Session, c *access.Call, r *Row, args []string) {
 	if r.Touches&(TouchesChannels|TouchesPatterns) == 0 || len(args) < 2 {
 		return
 	}
@@ -226,29 +226,28 @@ func (e *Engine) addChannels(c *access.Call, r *Row, args []string) {
 	}
 	for _, channel := range names {
 		for _, word := range access.ContainersOf(channel) {
-			if name, ok := e.databaseName(word); ok {
-				word = name
-			}
-			c.Containers = append(c.Containers, word)
+			name, _ := e.databaseName(s, word)
+			c.Containers = append(c.Containers, name)
 		}
 	}
 }
 
 // databaseName returns the name of the container that a word names where Redis has the number of a database. It
-// returns false for a number that no container has.
-func (e *Engine) databaseName(word string) (name string, ok bool) {
+// returns false for a number that no container has. It reads in the session's transaction: a second one would wait for
+// the locks of the first.
+func (e *Engine) databaseName(s *Session, word string) (name string, ok bool) {
 	n, isNumber := redisfmt.ParseInt(word)
 	ks := e.Keyspace()
 	if !isNumber || n < keyspace.Databases || ks == nil {
 		return word, true
 	}
-	var tx keyspace.Tx
-	ks.BeginNone(&tx)
-	defer tx.Close()
-	if c := tx.Container(word); c != nil {
-		return word, true
+	tx := &s.Tx
+	if !tx.Open() {
+		tx = new(keyspace.Tx)
+		ks.BeginNone(tx)
+		defer tx.Close()
 	}
-	if c := tx.ContainerOfDB(uint32(min(n, keyspace.MaxDB+1))); c != nil {
+	if c := cmp.Or(tx.Container(word), tx.ContainerOfDB(uint32(min(n, keyspace.MaxDB+1)))); c != nil {
 		return c.Name(), true
 	}
 	return word, false
@@ -304,7 +303,7 @@ func (x *Context) SeesAll() bool { return x.Session.rights.SeesAll() }
 // SeesChannel reports whether the session's user may see the containers whose events a channel carries.
 func (x *Context) SeesChannel(channel string) bool {
 	for _, word := range access.ContainersOf(channel) {
-		if name, _ := x.Engine.databaseName(word); !x.Sees(name) {
+		if name, _ := x.Engine.databaseName(x.Session, word); !x.Sees(name) {
 			return false
 		}
 	}
