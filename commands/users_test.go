@@ -713,7 +713,11 @@ func TestNumbersUnderLocks(t *testing.T) {
 		w.do(2, strings.Fields(line[0])...)
 		want = append(want, line[1])
 	}
-	for i, reply := range w.do(2, "EXEC").Elems {
+	r := w.do(2, "EXEC")
+	if len(r.Elems) != len(want) {
+		t.Fatal(notation(r))
+	}
+	for i, reply := range r.Elems {
 		if got := notation(reply); got != want[i] {
 			t.Errorf("reply %d is %s, want %s", i, got, want[i])
 		}
