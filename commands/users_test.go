@@ -723,3 +723,54 @@ func TestNumbersUnderLocks(t *testing.T) {
 		}
 	}
 }
+
+// TestEveryRowUnderLocks calls every command within EXEC while that has the locks of the whole keyspace, as a user whose
+// rights are judged again: a command that reads in a second transaction waits for the first for ever.
+func TestEveryRowUnderLocks(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	for _, name := range []string{"mine", "theirs", "c"} { // number 16, 17, 18
+		w.expect("OK", "CONTAINER.SET", name, "TTL", "-1", "LOG", "100")
+	}
+	w.expect("OK", "ACL", "SETUSER", "u", "on", "nopass", "allkeys", "&__key*", "+@all", "db=mine,c")
+	w.do(2, "HELLO", "3", "AUTH", "u", "x")
+	w.do(2, "SELECT", "mine")
+	lines := slices.Clone(hostileLines)
+	for i, line := range lines {
+		lines[i] = strings.NewReplacer("~", " ", "<N>", "17", "<U>", "1", "<K>", "k").Replace(line)
+	}
+	lines = strings.Split(strings.Join(lines, "|"), "|")
+	for _, calls := range heldCalls {
+		lines = append(append(lines, calls.vetoed...), calls.legal...)
+	}
+	for name, keys := range keysOf {
+		lines = append(lines, name+" "+keys)
+	}
+	for _, r := range engine.AllRows {
+		for _, word := range []string{"c", "16", "17"} {
+			for n := max(r.Arity, -r.Arity); n < 6; n++ {
+				words := strings.Split(r.FullName, "|")
+				words = append(words, slices.Repeat([]string{word}, max(0, n-len(words)))...)
+				lines = append(lines, strings.Join(words, " "))
+			}
+		}
+	}
+	executed := map[string]bool{}
+	for _, line := range lines {
+		words := splitCommand(t, line)
+		name := strings.ToLower(words[0])
+		if name == "shutdown" || name == "quit" || name == "reset" {
+			continue
+		}
+		w.do(2, "MULTI")
+		w.do(2, words...)
+		w.do(2, "FLUSHDB") // needs all locks
+		if r := w.do(2, "EXEC"); len(r.Elems) == 2 {
+			executed[name] = true
+		}
+		w.do(2, "SELECT", "mine")
+	}
+	if len(executed) < 250 {
+		t.Errorf("only %d commands were executed", len(executed))
+	}
+}

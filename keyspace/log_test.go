@@ -439,9 +439,11 @@ func TestUndoOfADropBringsTheLogBack(t *testing.T) {
 	o.put("a", "2", `{}`, expiry.Inherit)
 	o.elapse(5_000)
 	o.all(func(tx *Tx) { tx.Drop(tx.Container("a")) })
-	if memory := o.UndoMemory(); memory < 3*memtable.TableOverhead {
-		t.Errorf("%d bytes can be brought back; the log is among them", memory)
-	}
+	o.all(func(tx *Tx) {
+		if memory := tx.UndoMemory(); memory < 3*memtable.TableOverhead {
+			t.Errorf("%d bytes can be brought back; the log is among them", memory)
+		}
+	})
 	o.reopen()
 	o.elapse(10_000)
 	o.PurgeOnce()

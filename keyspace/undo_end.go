@@ -132,13 +132,12 @@ func (ks *Keyspace) Reclaim(limit int64) bool {
 
 // UndoMemory estimates the memory in bytes of what can be brought back: containers that are set aside, and
 // the dead that former rules keep. The latter are those of up to a second ago.
-func (ks *Keyspace) UndoMemory() (bytes int64) {
-	now := ks.Now()
-	if !ks.undo.Open(now) {
+func (tx *Tx) UndoMemory() (bytes int64) {
+	ks := tx.ks
+	if !ks.undo.Open(tx.now) {
 		return 0
 	}
-	for _, p := range ks.partitions {
-		p.Mu.Lock()
+	tx.eachPartition(func(p *partition) bool {
 		for a := range ks.catalogue.Asides.All() {
 			for _, c := range append(a.hiddenLocked(), a) {
 				if t := c.tables[p.Number]; t != nil {
@@ -150,11 +149,11 @@ func (ks *Keyspace) UndoMemory() (bytes int64) {
 			}
 		}
 		for _, c := range ks.catalogue.List() {
-			if t := c.tables[p.Number]; t != nil && c.retention.Open(now) {
-				bytes += t.KeptStats(now, mostAge).Memory
+			if t := c.tables[p.Number]; t != nil && c.retention.Open(tx.now) {
+				bytes += t.KeptStats(tx.now, mostAge).Memory
 			}
 		}
-		p.Mu.Unlock()
-	}
+		return true
+	})
 	return bytes
 }

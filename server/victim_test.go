@@ -44,7 +44,8 @@ type victim struct {
 func startVictim(t testing.TB, kind string, certFile, keyFile string) *victim {
 	t.Helper()
 	v := &victim{t: t, cmd: exec.Command(os.Args[0], "-test.run=^TestVictim$"), died: make(chan struct{})}
-	v.cmd.Env = append(os.Environ(), victimVariable+"="+kind+" "+certFile+" "+keyFile)
+	// What it has in its temporary folder stays when it is killed.
+	v.cmd.Env = append(os.Environ(), victimVariable+"="+kind+" "+certFile+" "+keyFile, "TMPDIR="+t.TempDir())
 	out, err := v.cmd.StdoutPipe()
 	must(t, err)
 	must(t, v.cmd.Start())

@@ -148,7 +148,7 @@ func memorySection(r *InfoReport) {
 	r.Field("used_memory_overhead", m.overhead())
 	r.Field("used_memory_dataset", m.dataset) // ids and bodies of living items
 	r.PercentField("used_memory_dataset_perc", fraction(m.dataset, m.used))
-	r.Field("undo_memory", r.X.Engine.Keyspace().UndoMemory()) // of what CONTAINER.UNDO can bring back; part of used_memory
+	r.Field("undo_memory", r.X.Tx.UndoMemory()) // of what CONTAINER.UNDO can bring back; part of used_memory
 	r.Field("allocator_allocated", m.allocated)
 	r.Field("allocator_active", m.active)
 	r.Field("allocator_resident", m.held)
