@@ -206,7 +206,7 @@ func parseHPersist(in *engine.Input) (engine.Run, error) {
 func parseHTTL(in *engine.Input, b items.TimeBase, u items.TimeUnit) (engine.Run, error) {
 	fields, err := parseFields(in.Args[2:], errFieldCount)
 	return func(x *engine.Context) engine.Reply {
-		c, h, _, wrong := get(x, x.Input.Args[1])
+		c, h, _, wrong := items.GetElements(x, x.Input.Args[1], keyspace.HashKind)
 		switch {
 		case wrong != nil:
 			return engine.Fail(wrong)

@@ -19,14 +19,14 @@ const (
 
 // Commands are the commands of Redis 7.0.
 var Commands = []engine.Command{
-	row("hdel", "key field [field ...]", "2.0.0", "Delete one or more hash fields", frees|fast, "RW delete", "", engine.NoParse(runHDel)),
+	row("hdel", "key field [field ...]", "2.0.0", "Delete one or more hash fields", frees|fast, "RW delete", "", engine.NoParse(items.Deleting(keyspace.HashKind, eventHDel))),
 	row("hexists", "key field", "2.0.0", "Determine if a hash field exists", read|fast, "RO", "", engine.NoParse(onField(func(_ keyspace.Element, ok bool) engine.Reply { return engine.Flag(ok) }))),
 	row("hget", "key field", "2.0.0", "Get the value of a hash field", read|fast, "", "", engine.NoParse(onField(valueOrNull))),
 	walking(row("hgetall", "key", "2.0.0", "Get all the fields and values in a hash", read, "", anyhow, engine.NoParse(listing(engine.Fields|engine.Values)))),
 	row("hincrby", "key field increment", "2.0.0", "Increment the integer value of a hash field by the given number", grow|fast, "", "", parseHIncrBy),
 	row("hincrbyfloat", "key field increment", "2.6.0", "Increment the float value of a hash field by the given amount", grow|fast, "", "", parseHIncrByFloat),
 	walking(row("hkeys", "key", "2.0.0", "Get all the fields in a hash", read, "", anyhow, engine.NoParse(listing(engine.Fields)))),
-	row("hlen", "key", "2.0.0", "Get the number of fields in a hash", read|fast, "RO", "", engine.NoParse(runHLen)),
+	row("hlen", "key", "2.0.0", "Get the number of fields in a hash", read|fast, "RO", "", engine.NoParse(items.Length(keyspace.HashKind))),
 	row("hmget", "key field [field ...]", "2.0.0", "Get the values of all the given hash fields", read|fast, "", "", engine.NoParse(runHMGet)),
 	row("hmset", "key field value [field value ...]", "2.0.0", "Set multiple hash fields to multiple values", grow|fast, "RW update", "", parseHSet),
 	walking(row("hrandfield", "key [count [WITHVALUES]]", "6.2.0", "Get one or multiple random fields from a hash", read, "", random, parseHRandField)),
@@ -63,20 +63,11 @@ func walking(c engine.Command) engine.Command {
 	return c
 }
 
-// get returns the hash of a key of the session's database: see [items.GetElements].
-func get(x *engine.Context, key string) (c *keyspace.Container, h keyspace.Elements, found bool, err error) {
-	return items.GetElements(x, key, keyspace.HashKind)
-}
-
 // onField returns the Run of a command that reads one field.
 func onField(reply func(e keyspace.Element, ok bool) engine.Reply) engine.Run {
-	return func(x *engine.Context) engine.Reply {
-		_, h, _, err := get(x, x.Input.Args[1])
-		if err != nil {
-			return engine.Fail(err)
-		}
+	return items.OnElements(keyspace.HashKind, func(x *engine.Context, h keyspace.Elements, _ bool) engine.Reply {
 		return reply(h.Get(x.Input.Args[2]))
-	}
+	})
 }
 
 func valueOrNull(e keyspace.Element, ok bool) engine.Reply {
@@ -86,118 +77,41 @@ func valueOrNull(e keyspace.Element, ok bool) engine.Reply {
 	return engine.Bulk(e.Value)
 }
 
-func runHMGet(x *engine.Context) engine.Reply {
-	_, h, _, err := get(x, x.Input.Args[1])
-	if err != nil {
-		return engine.Fail(err)
-	}
+var runHMGet = items.OnElements(keyspace.HashKind, func(x *engine.Context, h keyspace.Elements, _ bool) engine.Reply {
 	values := make([]engine.Reply, 0, len(x.Input.Args)-2)
 	for _, field := range x.Input.Args[2:] {
 		values = append(values, valueOrNull(h.Get(field)))
 	}
 	return engine.Array(values...)
-}
-
-func runHLen(x *engine.Context) engine.Reply {
-	_, h, _, err := get(x, x.Input.Args[1])
-	if err != nil {
-		return engine.Fail(err)
-	}
-	return engine.Count(h.Len())
-}
+})
 
 // listing returns the Run of a command that returns all fields, values or both.
 func listing(strings int) engine.Run {
-	return func(x *engine.Context) engine.Reply {
-		_, h, _, err := get(x, x.Input.Args[1])
-		switch {
-		case err != nil:
-			return engine.Fail(err)
-		case strings == engine.Fields|engine.Values:
+	return items.OnElements(keyspace.HashKind, func(_ *engine.Context, h keyspace.Elements, _ bool) engine.Reply {
+		if strings == engine.Fields|engine.Values {
 			return engine.Elements(engine.KindMap, 2*h.Len(), strings, h.Bodies())
 		}
 		return engine.Elements(engine.KindArray, h.Len(), strings, h.Bodies())
-	}
+	})
 }
 
 func parseHScan(in *engine.Input) (engine.Run, error) {
-	cursor, ok := redisfmt.ParseCursor(in.Args[2])
-	if !ok {
-		return nil, engine.ErrInvalidCursor
-	}
 	values := true
-	o, wrong := items.ParseScanOptions(in.Args[3:], func(word string) bool {
+	noValues := func(word string) bool {
 		if !redisfmt.EqualFold(word, "NOVALUES") {
 			return false
 		}
 		values = false
 		return true
+	}
+	return items.ParseScan(in, keyspace.HashKind, noValues, func(list *engine.List, e keyspace.Element) {
+		list.Add(engine.Bulk(e.Field))
+		if values {
+			list.Add(engine.Bulk(e.Value))
+		}
 	})
-	return func(x *engine.Context) engine.Reply {
-		_, h, found, err := get(x, x.Input.Args[1])
-		if err == nil && found { // as in Redis, a missing key hides wrong options
-			err = wrong
-		}
-		if err != nil {
-			return engine.Fail(err)
-		}
-		return items.ScanElements(x, &h, cursor, &o, func(list *engine.List, e keyspace.Element) {
-			list.Add(engine.Bulk(e.Field))
-			if values {
-				list.Add(engine.Bulk(e.Value))
-			}
-		})
-	}, nil
 }
 
-const errRange = engine.Error("ERR value is out of range")
-
 func parseHRandField(in *engine.Input) (engine.Run, error) {
-	if len(in.Args) == 2 {
-		return func(x *engine.Context) engine.Reply {
-			_, h, found, err := get(x, x.Input.Args[1])
-			switch {
-			case err != nil:
-				return engine.Fail(err)
-			case !found:
-				return engine.Null
-			}
-			return engine.Bulk(h.Random().Field)
-		}, nil
-	}
-	count, ok := redisfmt.ParseInt(in.Args[2])
-	const most = 1<<63 - 1
-	switch {
-	case !ok:
-		return nil, engine.ErrNotInteger
-	case count < -most:
-		return nil, items.ErrLongRange
-	case len(in.Args) > 4 || len(in.Args) == 4 && !redisfmt.EqualFold(in.Args[3], "WITHVALUES"):
-		return nil, engine.ErrSyntax
-	case len(in.Args) == 4 && (count < -most/2 || count > most/2):
-		return nil, errRange
-	}
-	values := len(in.Args) == 4
-	return func(x *engine.Context) engine.Reply {
-		_, h, found, err := get(x, x.Input.Args[1])
-		if err != nil {
-			return engine.Fail(err)
-		}
-		list := engine.List{Memory: x.Session.Memory}
-		if !found {
-			return list.Array()
-		}
-		return items.ChooseElements(x, &h, count, func(e keyspace.Element) bool {
-			switch {
-			case values && x.Proto() == 3:
-				list.Add(engine.Array(engine.Bulk(e.Field), engine.Bulk(e.Value)))
-			case values:
-				list.Add(engine.Bulk(e.Field))
-				list.Add(engine.Bulk(e.Value))
-			default:
-				list.Add(engine.Bulk(e.Field))
-			}
-			return !list.Refused()
-		}, list.Array)
-	}, nil
+	return items.ParseRandom(in, keyspace.HashKind, "WITHVALUES", func(e keyspace.Element) engine.Reply { return engine.Bulk(e.Value) })
 }

@@ -60,19 +60,6 @@ var runHSetNX = onCreate(func(x *engine.Context, h *items.Change) (engine.Reply,
 	return engine.Flag(true), []string{eventHSet}
 })
 
-var runHDel = onChange(func(x *engine.Context, h *items.Change) (engine.Reply, []string) {
-	deleted := 0
-	for _, field := range x.Input.Args[2:] {
-		if h.Delete(field) {
-			deleted++
-		}
-	}
-	if deleted == 0 {
-		return engine.Count(0), nil
-	}
-	return engine.Count(deleted), []string{eventHDel}
-})
-
 func parseHIncrBy(in *engine.Input) (engine.Run, error) {
 	by, ok := redisfmt.ParseInt(in.Args[3])
 	if !ok {

@@ -2,6 +2,7 @@ package items
 
 import (
 	"iter"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 
 	"mayfly/commands/engine"
 	"mayfly/commands/events"
+	"mayfly/expiry"
 	"mayfly/keyspace"
 	"mayfly/redisfmt"
 )
@@ -25,6 +27,38 @@ func GetElements(x *engine.Context, key string, kind keyspace.Kind) (c *keyspace
 		return c, keyspace.Elements{}, true, engine.ErrWrongType
 	}
 	return c, h, found, nil
+}
+
+// OnElements returns the Run of a command that reads the elements of a key; see [GetElements].
+func OnElements(kind keyspace.Kind, do func(x *engine.Context, h keyspace.Elements, found bool) engine.Reply) engine.Run {
+	return func(x *engine.Context) engine.Reply {
+		_, h, found, err := GetElements(x, x.Input.Args[1], kind)
+		if err != nil {
+			return engine.Fail(err)
+		}
+		return do(x, h, found)
+	}
+}
+
+// Length returns the Run of a command that counts the elements of a key.
+func Length(kind keyspace.Kind) engine.Run {
+	return OnElements(kind, func(_ *engine.Context, h keyspace.Elements, _ bool) engine.Reply { return engine.Count(h.Len()) })
+}
+
+// Deleting returns the Run of a command that deletes the elements that its arguments name.
+func Deleting(kind keyspace.Kind, event string) engine.Run {
+	return OnChange(kind, func(x *engine.Context, h *Change) (engine.Reply, []string) {
+		deleted := 0
+		for _, field := range x.Input.Args[2:] {
+			if h.Delete(field) {
+				deleted++
+			}
+		}
+		if deleted == 0 {
+			return engine.Count(0), nil
+		}
+		return engine.Count(deleted), []string{event}
+	})
 }
 
 // Change is a change of the elements of a key under way.
@@ -130,6 +164,20 @@ func tell(x *engine.Context, c *keyspace.Container, key string, kind keyspace.Ki
 	}
 }
 
+// ReplaceElements makes a collection of elements, which differ, under a key, whatever is there, and publishes its
+// event. An empty one removes the key. The reply is their number.
+func ReplaceElements(x *engine.Context, c *keyspace.Container, key string, kind keyspace.Kind, event string, all iter.Seq[keyspace.Element]) engine.Reply {
+	h, _ := BeginChange(x, c, key, kind)
+	n := h.Replace(all)
+	h.End = expiry.Inherit
+	if n == 0 {
+		x.Remove(c, key)
+	} else {
+		h.Close(event)
+	}
+	return engine.Count(n)
+}
+
 // ListChange is Change of a list.
 type ListChange struct {
 	keyspace.ListEdit
@@ -201,8 +249,29 @@ func WideRange(args []string) bool {
 	return ok1 && ok2 && ((start < 0) != (stop < 0) || stop-start >= many)
 }
 
-// ParseScanOptions parses the options of a command that scans elements. own takes words of its own, nil: there are none.
-func ParseScanOptions(args []string, own func(word string) bool) (ScanOptions, error) {
+// ParseScan parses a command that visits elements from a cursor on. own takes words of its own, nil: there are none.
+// add adds an element to the reply.
+func ParseScan(in *engine.Input, kind keyspace.Kind, own func(word string) bool, add func(*engine.List, keyspace.Element)) (engine.Run, error) {
+	cursor, ok := redisfmt.ParseCursor(in.Args[2])
+	if !ok {
+		return nil, engine.ErrInvalidCursor
+	}
+	o, err := parseScanOptions(in.Args[3:], own)
+	return OnElements(kind, func(x *engine.Context, h keyspace.Elements, found bool) engine.Reply {
+		if found && err != nil { // as in Redis, a missing key hides wrong options
+			return engine.Fail(err)
+		}
+		list := engine.List{Memory: x.Session.Memory}
+		next := h.Scan(cursor, o.Count, func(e keyspace.Element) {
+			if o.Selects(e.Field) {
+				add(&list, e)
+			}
+		})
+		return list.After(engine.Bulk(strconv.FormatUint(next, 10)))
+	}), nil
+}
+
+func parseScanOptions(args []string, own func(word string) bool) (ScanOptions, error) {
 	o := NewScanOptions()
 	for len(args) > 0 {
 		used, err := o.Parse(args)
@@ -220,22 +289,14 @@ func ParseScanOptions(args []string, own func(word string) bool) (ScanOptions, e
 	return o, nil
 }
 
-// ScanElements is the reply of a command that visits elements from a cursor on: add adds one to the list.
-func ScanElements(x *engine.Context, h *keyspace.Elements, cursor uint64, o *ScanOptions, add func(*engine.List, keyspace.Element)) engine.Reply {
-	list := engine.List{Memory: x.Session.Memory}
-	next := h.Scan(cursor, o.Count, func(e keyspace.Element) {
-		if o.Selects(e.Field) {
-			add(&list, e)
-		}
-	})
-	return list.After(engine.Bulk(strconv.FormatUint(next, 10)))
-}
-
 // manyChosen is the number of random elements from which on they are chosen without locks.
 const manyChosen = 1 << 10
 
-// ErrLongRange is the error for a count of random elements that has no opposite, in the words of Redis.
-const ErrLongRange = engine.Error("ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807")
+const (
+	errRange = engine.Error("ERR value is out of range")
+	// errLongRange is the error for a count of random elements that has no opposite, in the words of Redis.
+	errLongRange = engine.Error("ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807")
+)
 
 // ChoosesMany is the Reads of a command whose third argument, if it has one, is a count of random elements.
 func ChoosesMany(args []string) bool {
@@ -246,9 +307,55 @@ func ChoosesMany(args []string) bool {
 	return ok && (n >= manyChosen || n <= -manyChosen)
 }
 
-// ChooseElements is the reply of a command that adds count random elements to it: different ones, or -count of which
+// ParseRandom parses a command that returns a random element, or a count of them. After a count there may be a word,
+// which asks for their values, too; "": there is none.
+func ParseRandom(in *engine.Input, kind keyspace.Kind, word string, value func(keyspace.Element) engine.Reply) (engine.Run, error) {
+	if len(in.Args) == 2 {
+		return OnElements(kind, func(_ *engine.Context, h keyspace.Elements, found bool) engine.Reply {
+			if !found {
+				return engine.Null
+			}
+			return engine.Bulk(h.Random().Field)
+		}), nil
+	}
+	if word == "" && len(in.Args) > 3 {
+		return nil, engine.ErrSyntax
+	}
+	count, ok := redisfmt.ParseInt(in.Args[2])
+	with := len(in.Args) == 4
+	switch {
+	case !ok:
+		return nil, engine.ErrNotInteger
+	case count < -math.MaxInt64:
+		return nil, errLongRange
+	case len(in.Args) > 4 || with && !redisfmt.EqualFold(in.Args[3], word):
+		return nil, engine.ErrSyntax
+	case with && (count < -math.MaxInt64/2 || count > math.MaxInt64/2):
+		return nil, errRange
+	}
+	return OnElements(kind, func(x *engine.Context, h keyspace.Elements, found bool) engine.Reply {
+		if !found {
+			return engine.Array()
+		}
+		list := engine.List{Memory: x.Session.Memory}
+		return chooseElements(x, &h, count, func(e keyspace.Element) bool {
+			switch {
+			case with && x.Proto() == 3:
+				list.Add(engine.Array(engine.Bulk(e.Field), value(e)))
+			case with:
+				list.Add(engine.Bulk(e.Field))
+				list.Add(value(e))
+			default:
+				list.Add(engine.Bulk(e.Field))
+			}
+			return !list.Refused()
+		}, list.Array)
+	}), nil
+}
+
+// chooseElements is the reply of a command that adds count random elements to it: different ones, or -count of which
 // some may be the same. It ends when add returns false. add and reply must not touch the keyspace.
-func ChooseElements(x *engine.Context, h *keyspace.Elements, count int64, add func(keyspace.Element) (more bool), reply func() engine.Reply) engine.Reply {
+func chooseElements(x *engine.Context, h *keyspace.Elements, count int64, add func(keyspace.Element) (more bool), reply func() engine.Reply) engine.Reply {
 	size := int64(h.Len())
 	if count < manyChosen && count > -manyChosen {
 		chooseFew(h, size, count, add)
@@ -273,7 +380,7 @@ func ChooseElements(x *engine.Context, h *keyspace.Elements, count int64, add fu
 	})
 }
 
-// chooseFew is ChooseElements for few of size elements.
+// chooseFew is chooseElements for few of size elements.
 func chooseFew(h *keyspace.Elements, size, count int64, add func(keyspace.Element) (more bool)) {
 	if count >= 0 && 3*count >= size {
 		chooseSome(h.All(), size, count, add)

@@ -18,7 +18,7 @@ const (
 var Commands = []engine.Command{
 	row("lindex", "key index", "1.0.0", "Get an element from a list by its index", read, "", parseLIndex),
 	walking(row("linsert", "key <BEFORE | AFTER> pivot element", "2.2.0", "Insert an element before or after another element in a list", grow, "RW insert", parseLInsert)),
-	row("llen", "key", "1.0.0", "Get the length of a list", read|fast, "RO", engine.NoParse(runLLen)),
+	row("llen", "key", "1.0.0", "Get the length of a list", read|fast, "RO", engine.NoParse(items.Length(keyspace.ListKind))),
 	popping("lpop", "Remove and get the first elements in a list", true),
 	walking(row("lpos", "key element [RANK rank] [COUNT num-matches] [MAXLEN len]", "6.0.6", "Return the index of matching elements on a list", read, "", parseLPos)),
 	row("lpush", "key element [element ...]", "1.0.0", "Prepend one or multiple elements to a list", grow|fast, "RW insert", engine.NoParse(items.Creating(push(true, false)))),
@@ -129,14 +129,6 @@ func pop(x *engine.Context, h *items.ListChange, left bool, count int64) engine.
 	}
 	h.Drop(left, n)
 	return list.Array()
-}
-
-func runLLen(x *engine.Context) engine.Reply {
-	h, _, err := get(x, x.Input.Args[1])
-	if err != nil {
-		return engine.Fail(err)
-	}
-	return engine.Count(h.Len())
 }
 
 // at returns the index of an entry, of which negative ones count from the end, and whether there is one.

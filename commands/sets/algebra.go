@@ -26,7 +26,7 @@ type operation func(o *operands, add func(keyspace.Element) (more bool))
 func operandsOf(x *engine.Context, keys []string) (o operands, err error) {
 	seen := make(map[string]int, len(keys))
 	for _, key := range keys {
-		h, found, err := get(x, key)
+		_, h, found, err := items.GetElements(x, key, keyspace.SetKind)
 		switch {
 		case err != nil:
 			return o, err
@@ -141,7 +141,7 @@ func storing(name, access, summary string, op operation) engine.Command {
 					return engine.Fail(err)
 				}
 				x.Work += o.size
-				return store(x, c, x.Input.Args[1], name, func(yield func(keyspace.Element) bool) {
+				return items.ReplaceElements(x, c, x.Input.Args[1], keyspace.SetKind, name, func(yield func(keyspace.Element) bool) {
 					op(&o, func(e keyspace.Element) bool { return yield(keyspace.Element{Field: e.Field}) })
 				})
 			})),

@@ -1,11 +1,8 @@
 package sets
 
 import (
-	"math"
-
 	"mayfly/commands/engine"
 	"mayfly/commands/items"
-	"mayfly/expiry"
 	"mayfly/keyspace"
 	"mayfly/redisfmt"
 )
@@ -26,7 +23,7 @@ const (
 // Commands are the commands of Redis 7.0.
 var Commands = []engine.Command{
 	row("sadd", "key member [member ...]", "1.0.0", "Add one or more members to a set", grow|fast, "RW insert", "", engine.NoParse(runSAdd)),
-	row("scard", "key", "1.0.0", "Get the number of members in a set", read|fast, "RO", "", engine.NoParse(runSCard)),
+	row("scard", "key", "1.0.0", "Get the number of members in a set", read|fast, "RO", "", engine.NoParse(items.Length(keyspace.SetKind))),
 	combining("sdiff", "Subtract multiple sets", difference),
 	storing("sdiffstore", "OW", "Subtract multiple sets and store the resulting set in a key", difference),
 	combining("sinter", "Intersect multiple sets", intersection),
@@ -45,7 +42,7 @@ var Commands = []engine.Command{
 	},
 	walking(row("spop", "key [count]", "1.0.0", "Remove and return one or multiple random members from a set", frees|fast, "RW access delete", random, parseSPop)),
 	walking(row("srandmember", "key [count]", "1.0.0", "Get one or multiple random members from a set", read, "", random, parseSRandMember)),
-	row("srem", "key member [member ...]", "1.0.0", "Remove one or more members from a set", frees|fast, "RW delete", "", engine.NoParse(runSRem)),
+	row("srem", "key member [member ...]", "1.0.0", "Remove one or more members from a set", frees|fast, "RW delete", "", engine.NoParse(items.Deleting(keyspace.SetKind, eventSRem))),
 	walking(row("sscan", "key cursor [MATCH pattern] [COUNT count]", "2.8.0", "Incrementally iterate Set elements", read, "", random, parseSScan)),
 	combining("sunion", "Add multiple sets", union),
 	storing("sunionstore", "OW", "Add multiple sets and store the resulting set in a key", union),
@@ -67,12 +64,6 @@ func walking(c engine.Command) engine.Command {
 	return c
 }
 
-// get returns the set of a key of the session's database: see [items.GetElements].
-func get(x *engine.Context, key string) (h keyspace.Elements, found bool, err error) {
-	_, h, found, err = items.GetElements(x, key, keyspace.SetKind)
-	return h, found, err
-}
-
 // runSAdd writes nothing if all members are there: they keep their ends.
 var runSAdd = items.OnCreate(keyspace.SetKind, func(x *engine.Context, h *items.Change) (engine.Reply, []string) {
 	added := 0
@@ -88,56 +79,23 @@ var runSAdd = items.OnCreate(keyspace.SetKind, func(x *engine.Context, h *items.
 	return engine.Count(added), []string{eventSAdd}
 })
 
-var runSRem = items.OnChange(keyspace.SetKind, func(x *engine.Context, h *items.Change) (engine.Reply, []string) {
-	removed := 0
-	for _, member := range x.Input.Args[2:] {
-		if h.Delete(member) {
-			removed++
-		}
-	}
-	if removed == 0 {
-		return engine.Count(0), nil
-	}
-	return engine.Count(removed), []string{eventSRem}
+var runSMembers = items.OnElements(keyspace.SetKind, func(_ *engine.Context, h keyspace.Elements, _ bool) engine.Reply {
+	return engine.Elements(engine.KindSet, h.Len(), engine.Fields, h.Bodies())
 })
 
-func runSCard(x *engine.Context) engine.Reply {
-	h, _, err := get(x, x.Input.Args[1])
-	if err != nil {
-		return engine.Fail(err)
-	}
-	return engine.Count(h.Len())
-}
-
-func runSMembers(x *engine.Context) engine.Reply {
-	h, _, err := get(x, x.Input.Args[1])
-	if err != nil {
-		return engine.Fail(err)
-	}
-	return engine.Elements(engine.KindSet, h.Len(), engine.Fields, h.Bodies())
-}
-
-func runSIsMember(x *engine.Context) engine.Reply {
-	h, _, err := get(x, x.Input.Args[1])
-	if err != nil {
-		return engine.Fail(err)
-	}
+var runSIsMember = items.OnElements(keyspace.SetKind, func(x *engine.Context, h keyspace.Elements, _ bool) engine.Reply {
 	_, found := h.Get(x.Input.Args[2])
 	return engine.Flag(found)
-}
+})
 
-func runSMIsMember(x *engine.Context) engine.Reply {
-	h, _, err := get(x, x.Input.Args[1])
-	if err != nil {
-		return engine.Fail(err)
-	}
+var runSMIsMember = items.OnElements(keyspace.SetKind, func(x *engine.Context, h keyspace.Elements, _ bool) engine.Reply {
 	flags := make([]engine.Reply, 0, len(x.Input.Args)-2)
 	for _, member := range x.Input.Args[2:] {
 		_, found := h.Get(member)
 		flags = append(flags, engine.Flag(found))
 	}
 	return engine.Array(flags...)
-}
+})
 
 // runSMove moves a member with its end.
 func runSMove(x *engine.Context) engine.Reply {
@@ -147,8 +105,11 @@ func runSMove(x *engine.Context) engine.Reply {
 		return engine.Fail(err)
 	}
 	from, err := items.BeginChange(x, c, source, keyspace.SetKind)
-	if err != nil || !from.Exists() {
-		return failOr(err, engine.Flag(false))
+	switch {
+	case err != nil:
+		return engine.Fail(err)
+	case !from.Exists():
+		return engine.Flag(false)
 	}
 	e, found := from.Get(member)
 	if source == destination {
@@ -169,13 +130,6 @@ func runSMove(x *engine.Context) engine.Reply {
 		to.Close(eventSAdd)
 	}
 	return engine.Flag(true)
-}
-
-func failOr(err error, reply engine.Reply) engine.Reply {
-	if err != nil {
-		return engine.Fail(err)
-	}
-	return reply
 }
 
 const errPositive = engine.Error("ERR value is out of range, must be positive")
@@ -238,66 +192,9 @@ func pop(x *engine.Context, h *items.Change, count int64) engine.Reply {
 }
 
 func parseSRandMember(in *engine.Input) (engine.Run, error) {
-	switch len(in.Args) {
-	case 2:
-		return func(x *engine.Context) engine.Reply {
-			h, found, err := get(x, x.Input.Args[1])
-			if err != nil || !found {
-				return failOr(err, engine.Null)
-			}
-			return engine.Bulk(h.Random().Field)
-		}, nil
-	case 3:
-	default:
-		return nil, engine.ErrSyntax
-	}
-	count, ok := redisfmt.ParseInt(in.Args[2])
-	switch {
-	case !ok:
-		return nil, engine.ErrNotInteger
-	case count < -math.MaxInt64:
-		return nil, items.ErrLongRange
-	}
-	return func(x *engine.Context) engine.Reply {
-		h, found, err := get(x, x.Input.Args[1])
-		if err != nil || !found {
-			return failOr(err, engine.Array())
-		}
-		list := engine.List{Memory: x.Session.Memory}
-		return items.ChooseElements(x, &h, count, func(e keyspace.Element) bool {
-			list.Add(engine.Bulk(e.Field))
-			return !list.Refused()
-		}, list.Array)
-	}, nil
+	return items.ParseRandom(in, keyspace.SetKind, "", nil)
 }
 
 func parseSScan(in *engine.Input) (engine.Run, error) {
-	cursor, ok := redisfmt.ParseCursor(in.Args[2])
-	if !ok {
-		return nil, engine.ErrInvalidCursor
-	}
-	o, wrong := items.ParseScanOptions(in.Args[3:], nil)
-	return func(x *engine.Context) engine.Reply {
-		h, found, err := get(x, x.Input.Args[1])
-		if err == nil && found { // as in Redis, a missing key hides wrong options
-			err = wrong
-		}
-		if err != nil {
-			return engine.Fail(err)
-		}
-		return items.ScanElements(x, &h, cursor, &o, func(list *engine.List, e keyspace.Element) { list.Add(engine.Bulk(e.Field)) })
-	}, nil
-}
-
-// store makes a set of members, which differ, under a key, and publishes its event. An empty one removes the key.
-func store(x *engine.Context, c *keyspace.Container, key, event string, members func(yield func(keyspace.Element) bool)) engine.Reply {
-	h, _ := items.BeginChange(x, c, key, keyspace.SetKind) // whatever is there
-	n := h.Replace(members)
-	h.End = expiry.Inherit
-	if n == 0 {
-		x.Remove(c, key)
-	} else {
-		h.Close(event)
-	}
-	return engine.Count(n)
+	return items.ParseScan(in, keyspace.SetKind, nil, func(list *engine.List, e keyspace.Element) { list.Add(engine.Bulk(e.Field)) })
 }

@@ -72,7 +72,7 @@ func storing(name, options, since, summary string, op operation) engine.Command 
 					return engine.Fail(err)
 				}
 				x.Work += o.size
-				return store(x, db, x.Input.Args[1], name, func(yield func(keyspace.Element) bool) {
+				return items.ReplaceElements(x, db, x.Input.Args[1], kind, name, func(yield func(keyspace.Element) bool) {
 					op(&o, func(s elements.Scored) bool { return yield(s.Element()) })
 				})
 			}), nil

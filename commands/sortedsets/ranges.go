@@ -5,7 +5,6 @@ import (
 
 	"mayfly/commands/engine"
 	"mayfly/commands/items"
-	"mayfly/expiry"
 	"mayfly/keyspace"
 	"mayfly/keyspace/elements"
 	"mayfly/redisfmt"
@@ -47,18 +46,14 @@ func counting(name, since, summary string, by order) engine.Command {
 		if err != nil {
 			return nil, err
 		}
-		return func(x *engine.Context) engine.Reply {
-			h, found, err := get(x, x.Input.Args[1])
-			switch {
-			case err != nil:
-				return engine.Fail(err)
-			case !found:
+		return items.OnElements(kind, func(_ *engine.Context, h keyspace.Elements, found bool) engine.Reply {
+			if !found {
 				return engine.Count(0)
 			}
 			s := h.Sorted()
 			from, to := b.ranks(&s)
 			return engine.Count(to - from)
-		}, nil
+		}), nil
 	})
 }
 
@@ -355,7 +350,7 @@ func parseRangeStore(in *engine.Input) (engine.Run, error) {
 		if err != nil {
 			return engine.Fail(err)
 		}
-		return store(x, c, x.Input.Args[1], "zrangestore", func(yield func(keyspace.Element) bool) {
+		return items.ReplaceElements(x, c, x.Input.Args[1], kind, "zrangestore", func(yield func(keyspace.Element) bool) {
 			if !found {
 				return
 			}
@@ -368,18 +363,4 @@ func parseRangeStore(in *engine.Input) (engine.Run, error) {
 			}
 		})
 	}), nil
-}
-
-// store makes a sorted set of members, which differ, under a key, and publishes its event. An empty one removes the
-// key.
-func store(x *engine.Context, c *keyspace.Container, key, event string, members func(yield func(keyspace.Element) bool)) engine.Reply {
-	h, _ := items.BeginChange(x, c, key, kind) // whatever is there
-	n := h.Replace(members)
-	h.End = expiry.Inherit
-	if n == 0 {
-		x.Remove(c, key)
-	} else {
-		h.Close(event)
-	}
-	return engine.Count(n)
 }

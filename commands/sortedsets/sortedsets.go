@@ -18,7 +18,6 @@ const (
 
 	eventZAdd  = "zadd"
 	eventZIncr = "zincr"
-	eventZRem  = "zrem"
 
 	kind = keyspace.ZSetKind
 )
@@ -31,7 +30,7 @@ var Commands = []engine.Command{
 		Differs: "A member that is written loses its end; with INCR it keeps it",
 		Flags:   grow | fast, Keys: engine.OneKey, Access: "RW update", Parse: parseZAdd,
 	},
-	row("zcard", "key", "1.2.0", "Get the number of members in a sorted set", read|fast, "RO", engine.NoParse(runZCard)),
+	row("zcard", "key", "1.2.0", "Get the number of members in a sorted set", read|fast, "RO", engine.NoParse(items.Length(kind))),
 	row("zincrby", "key increment member", "1.2.0", "Increment the score of a member in a sorted set", grow|fast, "RW access update", parseZIncrBy),
 	row("zmscore", "key member [member ...]", "6.2.0", "Get the score associated with the given members in a sorted set", read|fast, "", engine.NoParse(runZMScore)),
 	{
@@ -39,7 +38,7 @@ var Commands = []engine.Command{
 		Flags: read, Keys: engine.OneKey, Tips: "nondeterministic_output", Walks: engine.IfLonger(2), Reads: items.ChoosesMany, Parse: parseZRandMember,
 	},
 	row("zrank", "key member", "2.0.0", "Determine the index of a member in a sorted set", read|fast, "", engine.NoParse(runRank(false))),
-	row("zrem", "key member [member ...]", "1.2.0", "Remove one or more members from a sorted set", frees|fast, "RW delete", engine.NoParse(runZRem)),
+	row("zrem", "key member [member ...]", "1.2.0", "Remove one or more members from a sorted set", frees|fast, "RW delete", engine.NoParse(items.Deleting(kind, "zrem"))),
 	row("zrevrank", "key member", "2.0.0", "Determine the index of a member in a sorted set, with scores ordered from high to low", read|fast, "", engine.NoParse(runRank(true))),
 	{
 		Name: "zscan", Syntax: "key cursor [MATCH pattern] [COUNT count]", Since: "2.8.0", Summary: "Incrementally iterate sorted sets elements and associated scores",
@@ -65,7 +64,6 @@ const (
 	errNXandXX  = engine.Error("ERR XX and NX options at the same time are not compatible")
 	errGTandLT  = engine.Error("ERR GT, LT, and/or NX options at the same time are not compatible")
 	errOneIncr  = engine.Error("ERR INCR option supports a single increment-element pair")
-	errRange    = engine.Error("ERR value is out of range")
 )
 
 // addition is a parsed ZADD.
@@ -165,34 +163,9 @@ func (a *addition) run(x *engine.Context, h *items.Change) (engine.Reply, []stri
 	return reply, told
 }
 
-var runZRem = items.OnChange(kind, func(x *engine.Context, h *items.Change) (engine.Reply, []string) {
-	removed := 0
-	for _, member := range x.Input.Args[2:] {
-		if h.Delete(member) {
-			removed++
-		}
-	}
-	if removed == 0 {
-		return engine.Count(0), nil
-	}
-	return engine.Count(removed), []string{eventZRem}
-})
-
-func runZCard(x *engine.Context) engine.Reply {
-	h, _, err := get(x, x.Input.Args[1])
-	if err != nil {
-		return engine.Fail(err)
-	}
-	return engine.Count(h.Len())
-}
-
-func runZScore(x *engine.Context) engine.Reply {
-	h, _, err := get(x, x.Input.Args[1])
-	if err != nil {
-		return engine.Fail(err)
-	}
+var runZScore = items.OnElements(kind, func(x *engine.Context, h keyspace.Elements, _ bool) engine.Reply {
 	return scoreIn(&h, x.Input.Args[2])
-}
+})
 
 // scoreIn is the score of a member, or null.
 func scoreIn(h *keyspace.Elements, member string) engine.Reply {
@@ -203,25 +176,17 @@ func scoreIn(h *keyspace.Elements, member string) engine.Reply {
 	return engine.Double(elements.ScoredOf(e).Score)
 }
 
-func runZMScore(x *engine.Context) engine.Reply {
-	h, _, err := get(x, x.Input.Args[1])
-	if err != nil {
-		return engine.Fail(err)
-	}
+var runZMScore = items.OnElements(kind, func(x *engine.Context, h keyspace.Elements, _ bool) engine.Reply {
 	scores := make([]engine.Reply, 0, len(x.Input.Args)-2)
 	for _, member := range x.Input.Args[2:] {
 		scores = append(scores, scoreIn(&h, member))
 	}
 	return engine.Array(scores...)
-}
+})
 
 // runRank is the Run of ZRANK, or of ZREVRANK.
 func runRank(backwards bool) engine.Run {
-	return func(x *engine.Context) engine.Reply {
-		h, _, err := get(x, x.Input.Args[1])
-		if err != nil {
-			return engine.Fail(err)
-		}
+	return items.OnElements(kind, func(x *engine.Context, h keyspace.Elements, _ bool) engine.Reply {
 		e, found := h.Get(x.Input.Args[2])
 		if !found {
 			return engine.Null
@@ -232,7 +197,7 @@ func runRank(backwards bool) engine.Run {
 			rank = s.Len() - 1 - rank
 		}
 		return engine.Count(rank)
-	}
+	})
 }
 
 // scored is the reply of a list of members with their scores: pairs in RESP3, flat in RESP2.
@@ -261,64 +226,16 @@ func (l *scored) add(s elements.Scored) (more bool) {
 }
 
 func parseZRandMember(in *engine.Input) (engine.Run, error) {
-	if len(in.Args) == 2 {
-		return func(x *engine.Context) engine.Reply {
-			h, found, err := get(x, x.Input.Args[1])
-			switch {
-			case err != nil:
-				return engine.Fail(err)
-			case !found:
-				return engine.Null
-			}
-			return engine.Bulk(h.Random().Field)
-		}, nil
-	}
-	count, ok := redisfmt.ParseInt(in.Args[2])
-	with := len(in.Args) == 4
-	switch {
-	case !ok:
-		return nil, engine.ErrNotInteger
-	case count < -math.MaxInt64:
-		return nil, items.ErrLongRange
-	case len(in.Args) > 4 || with && !redisfmt.EqualFold(in.Args[3], "WITHSCORES"):
-		return nil, engine.ErrSyntax
-	case with && (count < -math.MaxInt64/2 || count > math.MaxInt64/2):
-		return nil, errRange
-	}
-	return func(x *engine.Context) engine.Reply {
-		h, found, err := get(x, x.Input.Args[1])
-		switch {
-		case err != nil:
-			return engine.Fail(err)
-		case !found:
-			return engine.Array()
-		}
-		list := newScored(x, with)
-		return items.ChooseElements(x, &h, count, func(e keyspace.Element) bool {
-			return list.add(elements.ScoredOf(e))
-		}, list.Array)
-	}, nil
+	return items.ParseRandom(in, kind, "WITHSCORES", func(e keyspace.Element) engine.Reply {
+		return engine.Double(elements.ScoredOf(e).Score)
+	})
 }
 
 func parseZScan(in *engine.Input) (engine.Run, error) {
-	cursor, ok := redisfmt.ParseCursor(in.Args[2])
-	if !ok {
-		return nil, engine.ErrInvalidCursor
-	}
-	o, wrong := items.ParseScanOptions(in.Args[3:], nil)
-	return func(x *engine.Context) engine.Reply {
-		h, found, err := get(x, x.Input.Args[1])
-		if err == nil && found { // as in Redis, a missing key hides wrong options
-			err = wrong
-		}
-		if err != nil {
-			return engine.Fail(err)
-		}
-		var buf []byte
-		return items.ScanElements(x, &h, cursor, &o, func(list *engine.List, e keyspace.Element) {
-			list.Add(engine.Bulk(e.Field))
-			buf = redisfmt.AppendDouble(buf[:0], elements.ScoredOf(e).Score)
-			list.Add(engine.Bulk(string(buf)))
-		})
-	}, nil
+	var buf []byte
+	return items.ParseScan(in, kind, nil, func(list *engine.List, e keyspace.Element) {
+		list.Add(engine.Bulk(e.Field))
+		buf = redisfmt.AppendDouble(buf[:0], elements.ScoredOf(e).Score)
+		list.Add(engine.Bulk(string(buf)))
+	})
 }
