@@ -144,6 +144,20 @@ func TestWalls(t *testing.T) {
 			}
 		}
 	}
+	// A number may be taken, a name is not told.
+	w.expect("OK", "ACL", "SETUSER", "u", "db=mine*,0")
+	for _, line := range []string{"CONTAINER.CREATE mine2 NUMBER 17", "CONTAINER.SET mine2 TTL 5 NUMBER 17"} {
+		if got, want := w.do(2, strings.Fields(line)...), "ERR container 'mine2' cannot be created: number 17 is that of another container"; got.Str != want {
+			t.Errorf("%s: %s", line, notation(got))
+		}
+	}
+	for _, name := range []string{"theirs", "nosuch"} {
+		if got := w.do(2, "DOC.PUT", "0", name, "{}"); got.Str != "OK" {
+			t.Errorf("DOC.PUT 0 %s: %s", name, notation(got))
+		}
+	}
+	w.expect("OK", "ACL", "SETUSER", "u", "db=mine")
+
 	w.do(2, "PSUBSCRIBE", "__key*")
 	if got := w.do(2, "PSUBSCRIBE", "__keyspace@theirs*"); !strings.HasPrefix(got.Str, "NOPERM ") {
 		t.Error(notation(got)) // the pattern itself must be allowed
@@ -725,7 +739,8 @@ func TestNumbersUnderLocks(t *testing.T) {
 }
 
 // TestEveryRowUnderLocks calls every command within EXEC while that has the locks of the whole keyspace, as a user whose
-// rights are judged again: a command that reads in a second transaction waits for the first for ever.
+// rights are judged again: a command that reads in a second transaction waits for the first for ever. No reply names a
+// container that the user may not see, unless the command is for administrators.
 func TestEveryRowUnderLocks(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
@@ -765,8 +780,12 @@ func TestEveryRowUnderLocks(t *testing.T) {
 		w.do(2, "MULTI")
 		w.do(2, words...)
 		w.do(2, "FLUSHDB") // needs all locks
-		if r := w.do(2, "EXEC"); len(r.Elems) == 2 {
+		r := w.do(2, "EXEC")
+		if len(r.Elems) == 2 {
 			executed[name] = true
+		}
+		if row, err := engine.Resolve(words); err == nil && row.Flags&engine.Admin == 0 && !strings.Contains(line, "theirs") && strings.Contains(notation(r), "theirs") {
+			t.Errorf("%s: %s", line, notation(r))
 		}
 		w.do(2, "SELECT", "mine")
 	}

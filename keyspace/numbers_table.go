@@ -14,13 +14,16 @@ const (
 	MaxDB = 1<<20 - 1
 )
 
-// takenError refuses a container because another has its number.
-type takenError struct {
+// TakenError refuses a container because another has its number.
+type TakenError struct {
 	Number uint32
-	By     string // the other's name
+	By     string // the other's name; "": it is not told
 }
 
-func (e *takenError) Error() string {
+func (e *TakenError) Error() string {
+	if e.By == "" {
+		return fmt.Sprintf("number %d is that of another container", e.Number)
+	}
 	return fmt.Sprintf("number %d is that of container '%s'", e.Number, e.By)
 }
 
@@ -53,7 +56,7 @@ func (t numberTable) Highest() (highest uint32) {
 
 // Choose returns the number of a new container. wanted is the one that its creator names; 0: any. last is the
 // number given last. next reports whether the number is the next one, which is then the one given last. The
-// error is a takenError, an ownError or errUsedUp.
+// error is a TakenError, an ownError or errUsedUp.
 func (t numberTable) Choose(name string, wanted, last uint32) (n uint32, next bool, err error) {
 	n = wanted
 	own, isNumber := numberOfName(name)
@@ -67,7 +70,7 @@ func (t numberTable) Choose(name string, wanted, last uint32) (n uint32, next bo
 		return n, true, err
 	}
 	if other, taken := t[n]; taken {
-		return 0, false, &takenError{n, other.name}
+		return 0, false, &TakenError{n, other.name}
 	}
 	return n, false, nil
 }

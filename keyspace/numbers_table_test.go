@@ -40,11 +40,11 @@ func TestChoose(t *testing.T) {
 		{"x", 0, MaxDB, 18, true, nil},
 		{"x", 0, MaxDB - 1, 18, true, nil},
 		{"x", 40, 17, 40, false, nil},
-		{"x", 16, 17, 0, false, &takenError{16, "a"}},
+		{"x", 16, 17, 0, false, &TakenError{16, "a"}},
 		{"25", 0, 17, 25, false, nil},
 		{"25", 25, 17, 25, false, nil},
 		{"25", 26, 17, 0, false, &ownError{25}},
-		{"19", 0, 17, 0, false, &takenError{19, "b"}},
+		{"19", 0, 17, 0, false, &TakenError{19, "b"}},
 		{"1048576", 0, 17, 18, true, nil},
 		{"1048576", 18, 17, 18, false, nil},
 	} {

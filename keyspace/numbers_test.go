@@ -66,8 +66,8 @@ func TestNumbersOfContainers(t *testing.T) {
 	expect("chosen", 19, 19)
 	expect("b", 0, 17)
 	expect("c", 0, 20)
-	refuse("16", 0, &takenError{Number: 16, By: "a"})
-	refuse("x", 19, &takenError{Number: 19, By: "chosen"})
+	refuse("16", 0, &TakenError{Number: 16, By: "a"})
+	refuse("x", 19, &TakenError{Number: 19, By: "chosen"})
 	refuse("22", 23, &ownError{Number: 22})
 	expect("022", 0, 21)
 	expect("1048576", 0, 22)
@@ -194,7 +194,7 @@ func TestRestoredContainersKeepTheirNumber(t *testing.T) {
 				t.Errorf("%s has number %d, %v", want.name, c.DB(), err)
 			}
 		}
-		var taken *takenError
+		var taken *TakenError
 		if _, err := tx.RestoreContainer(record.Container{Name: "40", DB: 40}); !errors.As(err, &taken) {
 			t.Errorf("the error is %v", err)
 		}

@@ -401,6 +401,9 @@ func (p *parser) selectItems() {
 	if t := p.after(); p.peek().is("TOP") && (t.kind == numberToken || t.kind == paramToken || t.is("-")) {
 		p.take()
 		q.limit = p.count("TOP")
+		if t := p.peek(); t.is("DISTINCT") && beginsItem(p.after()) { // else a member with that name
+			p.fail(t.at, "DISTINCT comes before TOP: SELECT DISTINCT TOP %d …", q.limit)
+		}
 	}
 	p.missingItem("VALUE")
 	if p.accept("*") {

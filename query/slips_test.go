@@ -173,6 +173,7 @@ var slips = []struct{ query, want string }{
 	{"OFFSET 1 ROWS", "query, at 10: expected LIMIT or the end, found ROWS"},
 	{"OFFSET 1 LIMIT", "query, at 15: LIMIT takes a whole number from 0, found the end"},
 	{"SELECT TOP 5 * LIMIT 3", "query, at 16: LIMIT is not supported together with TOP"},
+	{"SELECT TOP 3 DISTINCT a", "query, at 14: DISTINCT comes before TOP: SELECT DISTINCT TOP 3 …"},
 	{"SELECT TOP -1 *", "query, at 12: TOP takes a whole number from 0, found -1"},
 	{"SELECT TOP 'x' *", "query, at 12: expected FROM, WHERE or the end, found 'x'"},
 	{"SELECT VALUE a, b", "query, at 15: VALUE takes exactly one item"},

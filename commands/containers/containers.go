@@ -169,7 +169,7 @@ func (set *containerSettings) create(x *engine.Context) engine.Reply {
 	}
 	c, err := x.Tx.CreateRuled(set.name, set.number, expiry.Policy{Default: set.ttl, Mode: set.mode, Deadline: set.deadline})
 	if err != nil {
-		return engine.Fail(engine.Errorf(errNumber, set.name, err))
+		return engine.Fail(numberError(x, set.name, err))
 	}
 	if err := x.Tx.SetLog(c, log); err != nil {
 		return engine.Fail(err)

@@ -81,7 +81,16 @@ func undoError(x *engine.Context, name, as string, err error) error {
 		limit, _ := x.Tx.ContainersFull()
 		return engine.Errorf(errContainersFull, as, limit)
 	}
-	return engine.Errorf(errNumber, as, err)
+	return numberError(x, as, err)
+}
+
+// numberError returns the error for a container that cannot have a number. It does not name one that the user may not
+// see.
+func numberError(x *engine.Context, name string, err error) error {
+	if taken, ok := errors.AsType[*keyspace.TakenError](err); ok && !x.Sees(taken.By) {
+		err = &keyspace.TakenError{Number: taken.Number}
+	}
+	return engine.Errorf(errNumber, name, err)
 }
 
 // nothingToUndo says why nothing can be taken back at a moment in ms.

@@ -48,7 +48,7 @@ var runDocPut = items.OnDocument(func(x *engine.Context, d items.DocTarget) engi
 		return engine.Null
 	}
 	if !d.Found && d.Container.IsDatabase() {
-		if c := x.Tx.Container(d.ID); c != nil && !c.IsDatabase() { // DOC.PUT 1 orders, where orders 1 is meant
+		if c := x.Tx.Container(d.ID); c != nil && !c.IsDatabase() && x.Sees(c.Name()) { // DOC.PUT 1 orders, where orders 1 is meant
 			database, name := d.Container.Name(), engine.Shown(d.ID)
 			return engine.Fail(engine.Errorf(errExchanged, database, name, name, database))
 		}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	stdlog "log"
+	"mime"
 	"net"
 	"net/http"
 	"path"
@@ -211,8 +212,9 @@ const tokenHeader = "X-Mayfly-Page"
 // fromPage refuses a request that a page of others may have made, and bounds its body.
 func fromPage(next http.Handler) http.Handler {
 	return sameSite(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mediaType, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")) // "" if it is none
 		switch {
-		case r.Header.Get("Content-Type") != "application/json":
+		case mediaType != "application/json":
 			http.Error(w, "the content type must be application/json", http.StatusUnsupportedMediaType)
 		case r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get(tokenHeader) == "":
 			http.Error(w, "a program sends the header "+tokenHeader+": 1", http.StatusForbidden)

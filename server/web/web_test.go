@@ -465,6 +465,21 @@ func TestActionsArePosted(t *testing.T) {
 	})
 }
 
+// Programs name the character set of JSON, too. A form of another page cannot send any of these types.
+func TestContentTypes(t *testing.T) {
+	inBubble(t, fakeBackend{}, func(t *testing.T, dial func() client) {
+		for contentType, want := range map[string]int{
+			"application/json": 503, "application/json; charset=utf-8": 503, "Application/JSON;charset=UTF-8": 503, // no command is executed here
+			"": 415, "text/plain": 415, "text/plain; x=application/json": 415, "application/json2": 415, "text/plain, application/json": 415, "application/x-www-form-urlencoded": 415,
+		} {
+			r := dial().send(t, "POST /command HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\nContent-Type: "+contentType+"\r\nContent-Length: 8\r\n\r\n[\"PING\"]")
+			if r.StatusCode != want {
+				t.Errorf("%q: %s", contentType, r.Status)
+			}
+		}
+	})
+}
+
 // A browser that leaves ends its command.
 func TestAbandonedCommand(t *testing.T) {
 	ended := false
