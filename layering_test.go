@@ -13,6 +13,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,8 +49,8 @@ var layers = layerTable{
 	{"commands/nodes", "commands/items commands/engine cluster/topology cluster/entry keyspace redisfmt"},
 	{"commands/queries", "commands/items commands/engine keyspace keyspace/selection keyspace/index query/page query/predicates query json/jsondoc expiry"},
 	{"commands/scripting", "commands/engine redisfmt"},
-	{"commands/sets", "commands/items commands/engine keyspace redisfmt expiry"},
-	{"commands/sortedsets", "commands/items commands/engine keyspace keyspace/elements redisfmt expiry"},
+	{"commands/sets", "commands/items commands/engine keyspace redisfmt"},
+	{"commands/sortedsets", "commands/items commands/engine keyspace keyspace/elements redisfmt"},
 	{"commands/streams", "commands/items commands/engine commands/events commands/access keyspace keyspace/groups keyspace/deathlog keyspace/streamid json/jsondoc redisfmt expiry"},
 	{"commands/users", "commands/engine commands/access redisfmt"},
 	{"commands/items", "commands/engine commands/events keyspace keyspace/groups keyspace/deathlog json/jsondoc redisfmt expiry"},
@@ -279,6 +280,8 @@ func TestLayeringFaults(t *testing.T) {
 		{"main.go", `package main; import "time"; var x = time.Until(y)`, "main.go: only expiry/clock reads the time, not time.Until"},
 		{"expiry/clock/a.go", `package clock; import "time"; var x = time.Now()`, ""},
 		{"keyspace/a_test.go", `package keyspace; import "time"; var x = time.Until(y)`, ""},
+		{"expiry/a.go", "package expiry\n// " + strings.Repeat("x", 107), ""},
+		{"expiry/a.go", "package expiry\n\t// " + strings.Repeat("x", 108), "expiry/a.go: a comment of more than 110 columns: \t// " + strings.Repeat("x", 108)},
 	} {
 		if got := strings.Join(layeringFaults(t, tt.file, []byte(tt.source)), "; "); got != tt.want {
 			t.Errorf("%s: %q\n got %q\nwant %q", tt.file, tt.source, got, tt.want)
@@ -347,6 +350,9 @@ func TestAddSource(t *testing.T) {
 	}
 }
 
+// longComment is a line of text that is wider than a comment should be. Tables may be.
+var longComment = regexp.MustCompile(`(?m)^\t*// [^\n]{108,}$`)
+
 // layeringFaults returns what a source file does that its folder does not allow.
 func layeringFaults(t *testing.T, file string, source []byte) (faults []string) {
 	t.Helper()
@@ -354,6 +360,9 @@ func layeringFaults(t *testing.T, file string, source []byte) (faults []string) 
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, source, parser.SkipObjectResolution)
 	drill.Check(t, err)
 	fault := func(text string) { faults = append(faults, file+": "+text) }
+	if long := longComment.Find(source); long != nil {
+		fault("a comment of more than 110 columns: " + string(long))
+	}
 	allowed, known := layers.imports(folder)
 	if !known && !(test && strings.HasPrefix(folder, "test/")) { // tests of the whole program
 		fault(folder + " is not a folder of the design")

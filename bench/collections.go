@@ -31,9 +31,10 @@ func collectionMetrics() (list []metric) {
 	return append(list, metric{name: "start with all of them", unit: seconds, better: less})
 }
 
-// collectionsJob loads collections into a server of its own, one kind after the other, a third as many elements
-// of each as there are documents elsewhere. The sample has the memory of an element of each kind, as the server
-// counts it: the resident memory of so few is mostly that of the process. Last comes the time of a start.
+// collectionsJob loads collections into a server of its own, one kind after the other, a third as many
+// elements of each as there are documents elsewhere. The sample has the memory of an element of each kind, as
+// the server counts it: the resident memory of so few is mostly that of the process. Last comes the time of a
+// start.
 func collectionsJob(k kind) job {
 	return func(ctx context.Context, c *comparison, _ *server) (sample, error) {
 		s, err := k.start(ctx, c.options)

@@ -233,9 +233,9 @@ func (s *server) checkCount(ctx context.Context, ids int) error {
 	return err
 }
 
-// diskWrites loads all documents, with a default of ttl seconds (-1: none), and writes each three times more on
-// average, drawn by newDraw. The sample has the bytes that the server wrote to disk for each byte of ids and
-// documents, until its background work has settled.
+// diskWrites loads all documents, with a default of ttl seconds (-1: none), and writes each three times more
+// on average, drawn by newDraw. The sample has the bytes that the server wrote to disk for each byte of ids
+// and documents, until its background work has settled.
 func diskWrites(ttl int, newDraw func(rng *rand.Rand, n int) func() int) func(k kind) job {
 	return func(k kind) job {
 		return func(ctx context.Context, c *comparison, _ *server) (sample, error) {

@@ -469,8 +469,8 @@ func (inc *incarnation) receiveStores(_ context.Context, m *raftpb.Message, size
 	return nil
 }
 
-// refusedStores are stores that this node has refused. It needs them, or later ones, until it has applied what
-// they have.
+// refusedStores are stores that this node has refused. It needs them, or later ones, until it has applied
+// what they have.
 type refusedStores struct {
 	index uint64
 	why   string

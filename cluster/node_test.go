@@ -554,8 +554,8 @@ func TestTransfer(t *testing.T) {
 }
 
 // Clients that count, and repeat only what has not begun, see nothing of orderly handovers: each write is
-// acknowledged, each read is answered, and nothing counts twice. A handover is orderly if the machine leaves it
-// the time that it needs: it is then the only election, and its drain finishes.
+// acknowledged, each read is answered, and nothing counts twice. A handover is orderly if the machine leaves
+// it the time that it needs: it is then the only election, and its drain finishes.
 func TestHandoverIsInvisible(t *testing.T) {
 	t.Parallel()
 	c := newTrio(t, "a", "b", "c")

@@ -194,8 +194,8 @@ func (inc *incarnation) describe(v *topology.View) {
 	}
 }
 
-// catchesUp returns what a follower lacks of what was committed when its contact with a leader began; empty if
-// it lacks nothing.
+// catchesUp returns what a follower lacks of what was committed when its contact with a leader began; empty
+// if it lacks nothing.
 func catchesUp(applied, target uint64) string {
 	switch {
 	case target == 0: // a leader of an older program tells it with its next entries

@@ -104,8 +104,8 @@ func TestClientNoEvict(t *testing.T) {
 	}
 }
 
-// Lists are charged while they grow. A page without memory for it is an error as a whole: an error beside a cursor
-// would pass for the end of a scan. A script is charged for its values.
+// Lists are charged while they grow. A page without memory for it is an error as a whole: an error beside a
+// cursor would pass for the end of a scan. A script is charged for its values.
 func TestListsAreCharged(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)

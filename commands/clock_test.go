@@ -125,8 +125,8 @@ func TestClockOrder(t *testing.T) {
 	}
 }
 
-// TestClockElements: each element is found in its own millisecond, those of one in the order of keys and fields, and
-// who listens to nothing finds them gone.
+// TestClockElements: each element is found in its own millisecond, those of one in the order of keys and
+// fields, and who listens to nothing finds them gone.
 func TestClockElements(t *testing.T) {
 	t.Parallel()
 	w := newSteppedHarness(t)

@@ -463,8 +463,8 @@ func TestDeposedUnnoticed(t *testing.T) {
 	w.replies("\"1\"", 2, "GET", "foo")
 }
 
-// TestWatchOfReadonly: with cluster-proxy the leader watches the keys. So after READONLY, too, the leader runs reads
-// while keys are watched: EXEC would take an older value for what was watched.
+// TestWatchOfReadonly: with cluster-proxy the leader watches the keys. So after READONLY, too, the leader
+// runs reads while keys are watched: EXEC would take an older value for what was watched.
 func TestWatchOfReadonly(t *testing.T) {
 	t.Parallel()
 	w, f := newNodeHarness(t)
@@ -524,8 +524,8 @@ func TestHandover(t *testing.T) {
 	}
 }
 
-// TestWaitDuringAHandover: WAIT of a node that leads no more counts no nodes. It comes again, as if it had not
-// come, and the next leader counts.
+// TestWaitDuringAHandover: WAIT of a node that leads no more counts no nodes. It comes again, as if it had
+// not come, and the next leader counts.
 func TestWaitDuringAHandover(t *testing.T) {
 	t.Parallel()
 	w, f := newNodeHarness(t)

@@ -72,8 +72,8 @@ func TestExplainBeyondTheHistory(t *testing.T) {
 	}
 }
 
-// TestForesightOfDeadElements: a plan and a forecast know that a key whose elements are overdue dies at once. What
-// their sizes are depends on a secret of the server.
+// TestForesightOfDeadElements: a plan and a forecast know that a key whose elements are overdue dies at once.
+// What their sizes are depends on a secret of the server.
 func TestForesightOfDeadElements(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)

@@ -104,7 +104,8 @@ func newBenchEngine(b *testing.B) *engine.Engine {
 	return e
 }
 
-// BenchmarkRestricted is GET of a user with ten prefix patterns and two containers, beside one who may do everything.
+// BenchmarkRestricted is GET of a user with ten prefix patterns and two containers, beside one who may do
+// everything.
 func BenchmarkRestricted(b *testing.B) {
 	for _, rules := range []string{"~* &* +@all", "+@all db=0,orders ~a* ~b* ~c* ~d* ~e* ~f* ~g* ~h* ~i* ~key:*"} {
 		b.Run(rules, func(b *testing.B) {
@@ -126,8 +127,8 @@ func BenchmarkRestricted(b *testing.B) {
 	}
 }
 
-// BenchmarkTracked is GET of a client that caches, beside one that does not: of ids that are noted already, and of ids
-// that are not.
+// BenchmarkTracked is GET of a client that caches, beside one that does not: of ids that are noted already,
+// and of ids that are not.
 func BenchmarkTracked(b *testing.B) {
 	for _, mode := range []string{"OFF", "ON"} {
 		for _, ids := range []int{1, 100_000, 1 << 30} {

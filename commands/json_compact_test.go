@@ -12,8 +12,8 @@ import (
 	"mayfly/test/drill"
 )
 
-// JSON.GET shows a document compact, by whatever command it was written. What is known of a document that JSON.SET has
-// made compact is known no longer than until the next write of its body.
+// JSON.GET shows a document compact, by whatever command it was written. What is known of a document that
+// JSON.SET has made compact is known no longer than until the next write of its body.
 func TestJSONGetIsCompact(t *testing.T) {
 	t.Parallel()
 	for _, long := range []string{"", strings.Repeat("x", engine.SlowBytes)} {

@@ -105,8 +105,8 @@ func TestSetsBesideMaps(t *testing.T) {
 	})
 }
 
-// TestRandomMembersAreUniform draws from a set of short members, of which pages have many, and with half of its pages
-// split: each has the same chance.
+// TestRandomMembersAreUniform draws from a set of short members, of which pages have many, and with half of
+// its pages split: each has the same chance.
 func TestRandomMembersAreUniform(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)

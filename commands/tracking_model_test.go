@@ -41,8 +41,8 @@ func (c *cache) hear(t *testing.T, m engine.Reply) {
 	}
 }
 
-// TestCacheIsNeverStale plays random histories of reads, writes, deaths, changes of containers and passing time
-// beside a client that caches. Whatever it keeps after its messages is what a read returns.
+// TestCacheIsNeverStale plays random histories of reads, writes, deaths, changes of containers and passing
+// time beside a client that caches. Whatever it keeps after its messages is what a read returns.
 func TestCacheIsNeverStale(t *testing.T) {
 	t.Parallel()
 	drill.Seeds(t, 3, 6, 300, func(t *testing.T, seed uint64) {
@@ -175,8 +175,8 @@ func pickSession(random *rand.Rand, a, b int) int {
 	return b
 }
 
-// TestTrackingRace: clients read, write, cache and stop caching at the same time. In the end each has heard of
-// every key that it has read and that has changed since, and no note is left of keys that are told.
+// TestTrackingRace: clients read, write, cache and stop caching at the same time. In the end each has heard
+// of every key that it has read and that has changed since, and no note is left of keys that are told.
 func TestTrackingRace(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)

@@ -9,7 +9,8 @@ import (
 	"mayfly/commands/engine"
 )
 
-// TestTrackedKeysAreBounded: what a read has noted beyond the limit is told, and forgotten, before the next read.
+// TestTrackedKeysAreBounded: what a read has noted beyond the limit is told, and forgotten, before the next
+// read.
 func TestTrackedKeysAreBounded(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
@@ -54,8 +55,8 @@ func TestTrackedKeysAreBounded(t *testing.T) {
 	}
 }
 
-// TestToldBeforeTheReply: who waits for the reply of a write, and then for one of a client that caches, knows that this
-// client has been told.
+// TestToldBeforeTheReply: who waits for the reply of a write, and then for one of a client that caches, knows
+// that this client has been told.
 func TestToldBeforeTheReply(t *testing.T) {
 	t.Parallel()
 	for _, onLoop := range []bool{false, true} {
@@ -120,8 +121,8 @@ func TestNotedKeysGoBeforeData(t *testing.T) {
 	}
 }
 
-// TestDeathsAreToldWithoutThePurge: a death is told when it happens, also where the dead item has to stay: while
-// clients are paused, while a former default may rule again, and in a log of deaths.
+// TestDeathsAreToldWithoutThePurge: a death is told when it happens, also where the dead item has to stay:
+// while clients are paused, while a former default may rule again, and in a log of deaths.
 func TestDeathsAreToldWithoutThePurge(t *testing.T) {
 	t.Parallel()
 	w := newSteppedHarness(t)
@@ -155,8 +156,8 @@ func TestDeathsAreToldWithoutThePurge(t *testing.T) {
 	}
 }
 
-// TestDeathsOfElementsAreTold: who has read a collection is told in the millisecond in which one of its elements dies,
-// and not again for those that are dead already.
+// TestDeathsOfElementsAreTold: who has read a collection is told in the millisecond in which one of its
+// elements dies, and not again for those that are dead already.
 func TestDeathsOfElementsAreTold(t *testing.T) {
 	t.Parallel()
 	w := newSteppedHarness(t)
@@ -198,7 +199,8 @@ func TestDeathsOfElementsAreTold(t *testing.T) {
 	}
 }
 
-// TestOrderOfDeaths: the deaths of one millisecond are told in the order of ids, those of elements among those of items.
+// TestOrderOfDeaths: the deaths of one millisecond are told in the order of ids, those of elements among
+// those of items.
 func TestOrderOfDeaths(t *testing.T) {
 	t.Parallel()
 	w := newSteppedHarness(t)

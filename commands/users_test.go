@@ -257,8 +257,8 @@ INFO keyspace|INFO deaths|PUBSUB CHANNELS|PUBSUB NUMSUB __keyevent@<N>__:set|PUB
 EVAL return{redis.pcall('get',KEYS[1])} 1 <K>|EVAL return{redis.pcall('select',ARGV[1]),redis.pcall('get',KEYS[1])} 1 <K> <N>|EVAL return{redis.pcall('doc.get',ARGV[1],KEYS[1])} 1 <K> <N>|EVAL return{redis.pcall('copy',KEYS[1],'z','DB',ARGV[1])} 1 <K> <N>
 EVAL return{redis.acl_check_cmd('DOC.GET',ARGV[1],'k')} 0 <N>|EVAL return{redis.pcall('container.list')} 0`, "\n")
 
-// TestHostileUser plays what a user tries who may see one container, beside two others whose contents differ: no reply
-// and no message differs.
+// TestHostileUser plays what a user tries who may see one container, beside two others whose contents differ:
+// no reply and no message differs.
 func TestHostileUser(t *testing.T) {
 	t.Parallel()
 	var lines []string
@@ -306,8 +306,8 @@ func newHostileWorld(t *testing.T, n int) *hostileWorld {
 	return w
 }
 
-// play runs a command of the user, and returns all that the user is told. Before it others write what depends on the
-// world, and time passes.
+// play runs a command of the user, and returns all that the user is told. Before it others write what depends
+// on the world, and time passes.
 func (w *hostileWorld) play(words []string, moves bool) string {
 	for i := range 1 + 3*w.n {
 		w.do(1, "DOC.PUT", "theirs", fmt.Sprint("k", i), fmt.Sprintf(`{"a":%d}`, w.n))
@@ -373,7 +373,8 @@ func TestVisible(t *testing.T) {
 	}
 }
 
-// TestEventsOfForbiddenContainers shows who receives events: only who may see the container, also after a change.
+// TestEventsOfForbiddenContainers shows who receives events: only who may see the container, also after a
+// change.
 func TestEventsOfForbiddenContainers(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
@@ -405,8 +406,8 @@ func TestEventsOfForbiddenContainers(t *testing.T) {
 	}
 }
 
-// TestCachesOfRestrictedUsers: BCAST tells of the keys that a user may read, by the rights of now. A change of
-// rights tells all clients that nothing holds any more.
+// TestCachesOfRestrictedUsers: BCAST tells of the keys that a user may read, by the rights of now. A change
+// of rights tells all clients that nothing holds any more.
 func TestCachesOfRestrictedUsers(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
@@ -604,8 +605,8 @@ func TestUsersAreShown(t *testing.T) {
 	}
 }
 
-// TestProxyOfUsers shows what a follower passes on for a user who may not do everything: what that user may do,
-// with the user's name.
+// TestProxyOfUsers shows what a follower passes on for a user who may not do everything: what that user may
+// do, with the user's name.
 func TestProxyOfUsers(t *testing.T) {
 	t.Parallel()
 	w, _ := newClusterHarness(t, follows())
@@ -636,8 +637,8 @@ func TestProxyOfUsers(t *testing.T) {
 	}
 }
 
-// TestLeaderJudgesUsersOfOthers shows what the leader runs for a client of another node: what its own users may
-// do. A user who is unknown or off may do nothing.
+// TestLeaderJudgesUsersOfOthers shows what the leader runs for a client of another node: what its own users
+// may do. A user who is unknown or off may do nothing.
 func TestLeaderJudgesUsersOfOthers(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
@@ -701,8 +702,8 @@ func TestUsersConcurrently(t *testing.T) {
 	wg.Wait()
 }
 
-// TestNumbersUnderLocks: the rights of a command that names a container by its number are judged while EXEC or a script
-// has the locks of the whole keyspace.
+// TestNumbersUnderLocks: the rights of a command that names a container by its number are judged while EXEC
+// or a script has the locks of the whole keyspace.
 func TestNumbersUnderLocks(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
@@ -738,9 +739,9 @@ func TestNumbersUnderLocks(t *testing.T) {
 	}
 }
 
-// TestEveryRowUnderLocks calls every command within EXEC while that has the locks of the whole keyspace, as a user whose
-// rights are judged again: a command that reads in a second transaction waits for the first for ever. No reply names a
-// container that the user may not see, unless the command is for administrators.
+// TestEveryRowUnderLocks calls every command within EXEC while that has the locks of the whole keyspace, as a
+// user whose rights are judged again: a command that reads in a second transaction waits for the first for
+// ever. No reply names a container that the user may not see, unless the command is for administrators.
 func TestEveryRowUnderLocks(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)

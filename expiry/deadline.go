@@ -7,7 +7,8 @@ const (
 	MaxDeadlineName = 64
 	// MaxHold is the length in bytes of the longest reason of a hold.
 	MaxHold = 255
-	// maxDeadline is the latest deadline in seconds since 1970: the end of the year 9999, the last of RFC 3339.
+	// maxDeadline is the latest deadline in seconds since 1970: the end of the year 9999, the last of RFC
+	// 3339.
 	maxDeadline = 253402300799
 	// deadlineDigits is the number of digits of maxDeadline.
 	deadlineDigits = 12

@@ -168,8 +168,8 @@ func (p *Policy) DeadTo(now int64) (byDefault, byOwnTTL int64) {
 	return byDefault, byOwnTTL
 }
 
-// SleepOn returns the expireAt of an item that lives and comes from another container. An end that sleeps here, too,
-// comes after those of the items that have died here: its own did not count where it was.
+// SleepOn returns the expireAt of an item that lives and comes from another container. An end that sleeps
+// here, too, comes after those of the items that have died here: its own did not count where it was.
 func (p *Policy) SleepOn(expireAt int64) int64 {
 	if expireAt > Inherit && (p.Default == Off || p.Hold != "") {
 		return max(expireAt, p.OwnDeadTo+1)

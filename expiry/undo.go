@@ -19,14 +19,15 @@ type Window struct {
 func (p *Policy) SameRule(q *Policy) bool { return p.Default == q.Default && p.Mode == q.Mode }
 
 // keepsRule reports whether an entry of a history has changed neither the rule nor the items nor the name: it
-// tells of a hold, a deadline or a log. What ruled before an entry is in the one before it, taken back or not.
+// tells of a hold, a deadline or a log. What ruled before an entry is in the one before it, taken back or
+// not.
 func keepsRule(history []HistoryEntry, i int) bool {
 	h := &history[i]
 	return (h.What == Set || h.What == Held || h.What == Released) && h.Policy.SameRule(&history[i-1].Policy)
 }
 
-// changes yields the changes of a history that were not taken back, of the rule, the items or the name, newest
-// first: their indexes.
+// changes yields the changes of a history that were not taken back, of the rule, the items or the name,
+// newest first: their indexes.
 func changes(history []HistoryEntry) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for i := len(history) - 1; i > 0; i-- {
@@ -107,8 +108,8 @@ func endedHold(before, h, after *HistoryEntry) bool {
 	return h.What == Held && after.What == Released && sameButMarks(&after.Policy, &before.Policy)
 }
 
-// sameButMarks reports whether two policies that follow each other differ in nothing but their marks. Those of
-// the later one follow from the rule then.
+// sameButMarks reports whether two policies that follow each other differ in nothing but their marks. Those
+// of the later one follow from the rule then.
 func sameButMarks(p, q *Policy) bool {
 	return p.SameRule(q) && p.Hold == q.Hold && p.Deadline == q.Deadline
 }

@@ -27,10 +27,10 @@ type changedItem struct {
 	Base   uint64 // of Touch: the version of the body
 }
 
-// followedBatch is the changes of a batch that a leader has journalled. It is checked as a whole before any of
-// it is applied. Items keep their order; of each container the last record counts. To read it takes no lock, so
-// a follower holds its locks for the changes in memory only. The zero value is ready to read one, and another
-// after that. Not safe for concurrent use.
+// followedBatch is the changes of a batch that a leader has journalled. It is checked as a whole before any
+// of it is applied. Items keep their order; of each container the last record counts. To read it takes no
+// lock, so a follower holds its locks for the changes in memory only. The zero value is ready to read one,
+// and another after that. Not safe for concurrent use.
 type followedBatch struct {
 	Items   []changedItem
 	Records map[uint32]*record.Container // the last of each container by number; nil: the container is removed

@@ -91,8 +91,8 @@ func (l *changeList) Written(t *table, e *memtable.Entry) {
 	}
 }
 
-// Refreshed notes that pages of an entry are written. The journal gets only these, unless the entry is written
-// too. Its state before is noted.
+// Refreshed notes that pages of an entry are written. The journal gets only these, unless the entry is
+// written too. Its state before is noted.
 func (l *changeList) Refreshed(t *table, e *memtable.Entry) {
 	if !e.Changing() {
 		l.Before(t, e)

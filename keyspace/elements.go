@@ -5,8 +5,8 @@ import (
 	"mayfly/keyspace/tables"
 )
 
-// Element is a field of a hash with its value, or a member of a set with an empty one, and its end in ms, 0 for
-// none.
+// Element is a field of a hash with its value, or a member of a set with an empty one, and its end in ms, 0
+// for none.
 type Element = elements.Element
 
 // Elements is what lives of a collection as a transaction sees it; see [tables.Elements].
@@ -44,7 +44,8 @@ func EachElement(body string) func(yield func(Element) bool) { return elements.E
 // CutText cuts the next string off such a body, and returns the digits of its length, too.
 func CutText(body string) (digits, text, rest string) { return elements.CutText(body) }
 
-// CheckElements returns why a text is not the elements of a collection of a kind, as an export has them, or nil.
+// CheckElements returns why a text is not the elements of a collection of a kind, as an export has them, or
+// nil.
 func CheckElements(text string, kind Kind) error { return elements.CheckAll(text, kind) }
 
 // CollectionsAllowed reports whether AllowCollections has nothing to do. It is cheap.

@@ -10,8 +10,8 @@ import (
 	"mayfly/keyspace/tables"
 )
 
-// ElementsEdit changes the elements of a hash or a set for one command. Close ends it. What it changes restarts the clock of
-// the key, and keeps its end.
+// ElementsEdit changes the elements of a hash or a set for one command. Close ends it. What it changes
+// restarts the clock of the key, and keeps its end.
 type ElementsEdit struct {
 	Elements      // as they are
 	kind     Kind // of what is written
@@ -32,8 +32,8 @@ type ElementsEdit struct {
 	version       uint64 // of the page that was written last
 }
 
-// EditElements begins to change the collection of a kind under an id. There may be none: was is the kind of what is
-// there, 0 for nothing. If it is another one, only Replace may be called.
+// EditElements begins to change the collection of a kind under an id. There may be none: was is the kind of
+// what is there, 0 for nothing. If it is another one, only Replace may be called.
 func (tx *Tx) EditElements(c *Container, id string, kind Kind) (x ElementsEdit, was Kind) {
 	p := tx.partition(id)
 	x = ElementsEdit{tx: tx, kind: kind, k: c, id: id, p: p, ts: tx.now}
@@ -291,8 +291,9 @@ func (x *ElementsEdit) remove() (gone bool) {
 	return true
 }
 
-// Move stores the collection under an id as that under another, of a container or of another one, with its ends.
-// The key gets an end. If source is not needed any more, its elements stay where they are if that can be.
+// Move stores the collection under an id as that under another, of a container or of another one, with its
+// ends. The key gets an end. If source is not needed any more, its elements stay where they are if that can
+// be.
 func (tx *Tx) Move(from *Container, source string, to *Container, id string, expireAt int64, copied bool) {
 	h, kind, _ := tx.Elements(from, source)
 	p := tx.partition(id)
@@ -326,8 +327,8 @@ func (tx *Tx) replaceElements(c *Container, id string, it Item, all func(yield f
 }
 
 // Replace makes a collection of all elements, which differ, whatever is under the id. It keeps End.
-// It returns how many there are. The elements are not collected first: a slice of a million would hold up the garbage
-// collector, and so everybody.
+// It returns how many there are. The elements are not collected first: a slice of a million would hold up the
+// garbage collector, and so everybody.
 func (x *ElementsEdit) Replace(all func(yield func(Element) bool)) (n int) {
 	if !x.begin() {
 		return 0

@@ -29,8 +29,8 @@ func (h *modelHash) clone() *modelHash {
 	return &c
 }
 
-// hashModel is collections in two containers beside a model of them. The policies are those of the containers: how
-// these rule is tested elsewhere.
+// hashModel is collections in two containers beside a model of them. The policies are those of the
+// containers: how these rule is tested elsewhere.
 type hashModel struct {
 	*opened
 	random *rand.Rand

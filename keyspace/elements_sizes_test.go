@@ -10,8 +10,8 @@ import (
 	"mayfly/test/drill"
 )
 
-// TestSizesOfElements: what a rule kills, what is left out of the dead, and what UNDO can bring back have the sizes of
-// the elements in pages too.
+// TestSizesOfElements: what a rule kills, what is left out of the dead, and what UNDO can bring back have the
+// sizes of the elements in pages too.
 func TestSizesOfElements(t *testing.T) {
 	t.Parallel()
 	ks := open(t)

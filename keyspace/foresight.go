@@ -51,8 +51,8 @@ func (tx *Tx) piece(number int, f func()) {
 }
 
 // CountKills counts the living items of a container that another policy would kill at once, up to a limit. It
-// takes time in proportion to what it counts, and to the dead that are not removed yet, elements among them. It
-// needs BeginAll.
+// takes time in proportion to what it counts, and to the dead that are not removed yet, elements among them.
+// It needs BeginAll.
 func (tx *Tx) CountKills(c *Container, next expiry.Policy, limit int) (n int) {
 	dead, killed := c.Policy().DeadLimits(tx.now), next.DeadLimits(tx.now)
 	for t := range c.each {

@@ -46,17 +46,17 @@ type Options struct {
 	// use the keyspace. The id must be cloned to be kept.
 	OnDeath func(c *Container, id string, written LSN)
 
-	// OnShed is called when elements of a key of a kind have died and were removed, once for all that were found together;
-	// gone says that the key has no others, and has gone too. The rest is as for OnDeath, but a transaction
-	// reports it at its end. OnDeath is not called for such a key.
+	// OnShed is called when elements of a key of a kind have died and were removed, once for all that were
+	// found together; gone says that the key has no others, and has gone too. The rest is as for OnDeath, but
+	// a transaction reports it at its end. OnDeath is not called for such a key.
 	OnShed func(c *Container, id string, kind Kind, gone bool, written LSN)
 
 	// OnTold is called for clients that cache what they have read; see tell.go. It runs under locks: it must
 	// return soon and not use the keyspace.
 	OnTold func(t *Told)
 
-	// Caches reports whether a client is to be told what has changed; nil: all are. It runs under locks: it must
-	// return at once and not use the keyspace.
+	// Caches reports whether a client is to be told what has changed; nil: all are. It runs under locks: it
+	// must return at once and not use the keyspace.
 	Caches func(client int64) bool
 
 	// OnLogged is called when the log of a container's deaths has more entries, has come or gone. It runs

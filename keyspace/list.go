@@ -8,8 +8,8 @@ import (
 	"mayfly/keyspace/record"
 )
 
-// ListEdit changes the entries of a list for one command. Close ends it. A page is written once, when another one
-// is changed, or at the end.
+// ListEdit changes the entries of a list for one command. Close ends it. A page is written once, when another
+// one is changed, or at the end.
 type ListEdit struct {
 	ElementsEdit
 	page  uint64 // whose entries buf has; 0: none
@@ -257,8 +257,8 @@ func (x *ListEdit) cut() {
 	x.page, x.buf, x.dirty = next, append(x.buf[:0], tail...), true
 }
 
-// Filter removes the entries, from the left end or from the right one, for which keep does not hold. It ends when that
-// wants no more.
+// Filter removes the entries, from the left end or from the right one, for which keep does not hold. It ends
+// when that wants no more.
 func (x *ListEdit) Filter(left bool, keep func(entry string) (keeps, more bool)) {
 	numbers := []uint64{0}
 	if x.Collection != nil {

@@ -13,8 +13,8 @@ import (
 
 // The log of deaths
 //
-// A container may log its deaths by a rule, and what clients delete: see package deathlog for the entries. They
-// are items of a hidden container.
+// A container may log its deaths by a rule, and what clients delete: see package deathlog for the entries.
+// They are items of a hidden container.
 //
 //  1. The purge and writers bury a dead item: its delete and its entry are one atomic group of the journal.
 //     Readers leave it where it lies.

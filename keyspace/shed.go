@@ -60,7 +60,8 @@ func (tx *Tx) noteShed(t *table, key *memtable.Entry, gone bool) {
 	tx.sheds = append(tx.sheds, shedKey{t.C, strings.Clone(id), t.Item(key).Kind, gone})
 }
 
-// logDead adds the entries of the elements in pages of a key that are dead by a limit, in the order of fields.
+// logDead adds the entries of the elements in pages of a key that are dead by a limit, in the order of
+// fields.
 func (tx *Tx) logDead(t *table, key *memtable.Entry, pages []*memtable.Entry, limit int64) {
 	type deadElement struct {
 		elements.Element
@@ -124,8 +125,8 @@ func (tx *Tx) shedKey(t *table, key *memtable.Entry, limit int64, report bool) (
 	return tx.settleShed(t, &done, report)
 }
 
-// settleShed ends the removal of dead elements of a collection: the key goes with the last. If pages have gone,
-// it is written with the time that it has, as a start might have learnt that from them.
+// settleShed ends the removal of dead elements of a collection: the key goes with the last. If pages have
+// gone, it is written with the time that it has, as a start might have learnt that from them.
 func (tx *Tx) settleShed(t *table, done *shedding, report bool) (gone bool) {
 	c := done.c
 	key := t.At(c.Key)
@@ -158,8 +159,8 @@ func (tx *Tx) settleShed(t *table, done *shedding, report bool) (gone bool) {
 	return false
 }
 
-// samplePages is Sample for a table of pages: it takes the dead out of some of those that are due. The lock of
-// its partition is held, and released at the end.
+// samplePages is Sample for a table of pages: it takes the dead out of some of those that are due. The lock
+// of its partition is held, and released at the end.
 func (ks *Keyspace) samplePages(pages *table, n int) (s expiry.Sample) {
 	p, t := pages.P, pages.C.tables[pages.P.Number]
 	if ks.Writable() != nil || ks.follows() || t == nil || t.Pages != pages {
@@ -184,7 +185,8 @@ func (ks *Keyspace) samplePages(pages *table, n int) (s expiry.Sample) {
 	return s
 }
 
-// shedDue takes the dead out of up to n pages of a table within limits, and returns how many it has looked at.
+// shedDue takes the dead out of up to n pages of a table within limits, and returns how many it has looked
+// at.
 func (tx *Tx) shedDue(t *table, due expiry.Limits, n int) int {
 	if t.Pages == nil {
 		return 0
@@ -222,8 +224,8 @@ func (tx *Tx) logElements(t *table, key *memtable.Entry, by Item) {
 	}
 }
 
-// logElementsUntil is logElements for those that have died by a moment in ms. It returns how many elements the
-// key had then.
+// logElementsUntil is logElements for those that have died by a moment in ms. It returns how many elements
+// the key had then.
 func (tx *Tx) logElementsUntil(t *table, key *memtable.Entry, at int64) (left int64) {
 	if !key.Collection() {
 		return 0

@@ -18,8 +18,8 @@ import (
 //
 //  1. Tables of logs have timers too, for the ends of their retention. Other containers without a timer have
 //     no one who could tell when a death is found.
-//  2. The deaths of one moment come in the order of their containers, then of their ids, across partitions; those of
-//     elements in the order of fields.
+//  2. The deaths of one moment come in the order of their containers, then of their ids, across partitions;
+//     those of elements in the order of fields.
 
 // NextDue returns the next moment in ms at which something is due: a death that is to be found when it
 // happens, or the end of an entry's retention or of an undo window. It is [expiry.NeverDue] if nothing is. It

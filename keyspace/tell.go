@@ -26,8 +26,8 @@ import (
 //     that nothing holds any more. As for watches, the state of the container says whether that is so.
 //  4. Some clients want to know all that changes, and have no notes.
 //
-// A transaction takes the notes as it goes, so what it reads after a write of its own is noted anew. One that is
-// rolled back tells nothing, and makes its notes again.
+// A transaction takes the notes as it goes, so what it reads after a write of its own is noted anew. One that
+// is rolled back tells nothing, and makes its notes again.
 
 // Reader is a client that has read an id; see [watch.ReaderOf].
 type Reader = watch.Reader
@@ -118,7 +118,8 @@ func (tx *Tx) track(p *partition, c *Container, id string, r Reader) {
 	}
 }
 
-// firstDeath returns the expireAt of a key for its next change by a death, of itself or of one of its elements.
+// firstDeath returns the expireAt of a key for its next change by a death, of itself or of one of its
+// elements.
 func (tx *Tx) firstDeath(p *partition, c *Container, e *memtable.Entry, expireAt int64) int64 {
 	if !e.Collection() {
 		return expireAt
@@ -153,8 +154,8 @@ func (n noted) Sample(most int) (s expiry.Sample) {
 	return s
 }
 
-// takeDead appends the deaths that are to be told to a list, until that has some, and reports whether there are more.
-// The lock of the partition must be held.
+// takeDead appends the deaths that are to be told to a list, until that has some, and reports whether there
+// are more. The lock of the partition must be held.
 func (n noted) takeDead(list []Change, most int) (_ []Change, more bool) {
 	dead := n.c.Policy().DeadLimits(n.ks.leasedNow())
 	n.p.Watchers.ChangeNotes(func(ns *watch.Notes[*Container]) {
@@ -188,8 +189,8 @@ func (ks *Keyspace) tellLocked(p *partition, list []Change) {
 	ks.tell(&Told{Changes: list, LSN: ks.toldFrom(p)})
 }
 
-// toldFrom returns what must be committed before a change in a partition is told that is no transaction's. The lock of the
-// partition must be held.
+// toldFrom returns what must be committed before a change in a partition is told that is no transaction's.
+// The lock of the partition must be held.
 func (ks *Keyspace) toldFrom(p *partition) LSN {
 	if ks.follows() { // what a follower knows is committed
 		return 0
@@ -338,8 +339,8 @@ func (ks *Keyspace) SetMostNoted(n int64) {
 	ks.TrimNotes()
 }
 
-// TrimNotes removes notes of random ids until the limit holds, and tells them. It reports whether it has removed
-// any. The calling goroutine must have no transaction open.
+// TrimNotes removes notes of random ids until the limit holds, and tells them. It reports whether it has
+// removed any. The calling goroutine must have no transaction open.
 func (ks *Keyspace) TrimNotes() (removed bool) {
 	most, keys := ks.teller.most.Load(), &ks.teller.counts.Keys
 	if most == 0 {
@@ -348,8 +349,8 @@ func (ks *Keyspace) TrimNotes() (removed bool) {
 	return ks.forgetWhile(func() int64 { return keys.Load() - most })
 }
 
-// FreeNotes removes notes of random ids until limit bytes are used in all, or most by notes, and tells them. It
-// reports whether the limit is reached. The calling goroutine must have no transaction open.
+// FreeNotes removes notes of random ids until limit bytes are used in all, or most by notes, and tells them.
+// It reports whether the limit is reached. The calling goroutine must have no transaction open.
 func (ks *Keyspace) FreeNotes(limit, most int64) bool {
 	counts := &ks.teller.counts
 	ks.forgetWhile(func() int64 {
@@ -362,8 +363,8 @@ func (ks *Keyspace) FreeNotes(limit, most int64) bool {
 	return ks.Used() <= limit
 }
 
-// forgetWhile removes notes of random ids while there are and more is positive, which is about the number that
-// has to go. It reports whether it has removed any.
+// forgetWhile removes notes of random ids while there are and more is positive, which is about the number
+// that has to go. It reports whether it has removed any.
 func (ks *Keyspace) forgetWhile(more func() int64) (removed bool) {
 	for barren, at := 0, rand.IntN(len(ks.partitions)); barren < len(ks.partitions); at++ {
 		n := more()

@@ -145,8 +145,8 @@ func parseDecimal(s string) (*big.Float, bool) {
 	return f.Quo(new(big.Float).SetInt(n), new(big.Float).SetInt(power)), true
 }
 
-// ParseDouble reads a number as Redis' getDoubleFromObject does: with C's strtod. Infinities and hexadecimal are
-// legal. NaN, overflow and underflow to 0 are not.
+// ParseDouble reads a number as Redis' getDoubleFromObject does: with C's strtod. Infinities and hexadecimal
+// are legal. NaN, overflow and underflow to 0 are not.
 func ParseDouble(s string) (f float64, ok bool) {
 	if n, ok := ParseInt(s); ok {
 		return float64(n), true
@@ -163,8 +163,8 @@ func ParseDouble(s string) (f float64, ok bool) {
 	return f, (f != 0) == (long.Sign() != 0) && (!math.IsInf(f, 0) || long.IsInf())
 }
 
-// ParseAnyDouble is ParseDouble for a decimal number of any size: what no double can hold is infinite or 0, as for C's
-// strtod.
+// ParseAnyDouble is ParseDouble for a decimal number of any size: what no double can hold is infinite or 0,
+// as for C's strtod.
 func ParseAnyDouble(s string) (f float64, ok bool) {
 	if f, ok = ParseDouble(s); ok || strings.Trim(s, decimal) != "" {
 		return f, ok

@@ -37,8 +37,8 @@ func OpenLog(s *config.Settings) (io.Writer, error) {
 	return logFile(s.LogFile), nil
 }
 
-// WritePID writes the pidfile. It logs failures, which the server survives. The function that it returns removes
-// the file.
+// WritePID writes the pidfile. It logs failures, which the server survives. The function that it returns
+// removes the file.
 func WritePID(s *config.Settings, log zerolog.Logger) (remove func()) {
 	if s.PidFile == "" {
 		return func() {}

@@ -45,8 +45,8 @@
 //
 // # Beside the clients
 //
-// The memory of the process is kept near what it needs (heap.go). The log file, the pidfile and the notices to
-// systemd are in daemon.go. Package config holds the options. Package metrics serves Prometheus and health
+// The memory of the process is kept near what it needs (heap.go). The log file, the pidfile and the notices
+// to systemd are in daemon.go. Package config holds the options. Package metrics serves Prometheus and health
 // checks over HTTP. Package web serves the page, whose commands come over connections in memory (page.go).
 package server
 

@@ -67,7 +67,8 @@ func TestHazards(t *testing.T) {
 			pieces(nc, []byte("*1000000000\r\n$1\r\nx\r\n"), 100)
 		}},
 		{name: "ordinary bulk load, cut by the packets", harm: swells, attack: func(v *victim, nc net.Conn) {
-			// Each piece ends inside a command. Redcon starts anew in its buffer whenever it has caught up between two.
+			// Each piece ends inside a command. Redcon starts anew in its buffer whenever it has caught up
+			// between two.
 			load := []byte(strings.Repeat(command("SET", "key", strings.Repeat("x", 10_000)), 150*100)) // 150 MB
 			pieces(nc, load, 1<<20+1)
 		}},

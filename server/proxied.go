@@ -90,8 +90,8 @@ func (c *conn) watch(wake func()) (stop func()) {
 	}
 }
 
-// ServeClient runs a session for a client of a user that is connected to another node, until the connection to
-// that node ends. It returns at once.
+// ServeClient runs a session for a client of a user that is connected to another node, until the connection
+// to that node ends. It returns at once.
 func (s *Server) ServeClient(nc net.Conn, addr, laddr, user string) {
 	var c *conn
 	if s.started.Load() {

@@ -47,9 +47,9 @@ func (e *followerEngine) Dial(context.Context, uint64, *engine.SessionState) (ne
 	return net.Dial(addr.Network(), addr.String())
 }
 
-// TestStopOfAFollower: a follower that stops passes the replies on to commands that the leader has got. It tells the
-// leader that nothing more comes, which ends what blocks there. The client hears nothing of what has no reply, as at
-// a leader that stops.
+// TestStopOfAFollower: a follower that stops passes the replies on to commands that the leader has got. It
+// tells the leader that nothing more comes, which ends what blocks there. The client hears nothing of what
+// has no reply, as at a leader that stops.
 func TestStopOfAFollower(t *testing.T) {
 	t.Parallel()
 	for name, replies := range map[string]string{"a reply is under way": ":1\r\n:2\r\n", "the second command blocks": ":1\r\n", "the first command blocks": ""} {

@@ -93,8 +93,8 @@ func (s *socket) shutDown() {
 // shutDown ends the connection of a descriptor without closing it.
 func shutDown(fd int) { _ = syscall.Shutdown(fd, syscall.SHUT_RDWR) } // fails if the client has gone
 
-// shutDownWrites tells the other side that nothing more comes, without waiting for writes under way. A connection
-// within this process cannot: its other side stops by itself.
+// shutDownWrites tells the other side that nothing more comes, without waiting for writes under way. A
+// connection within this process cannot: its other side stops by itself.
 func shutDownWrites(nc net.Conn) {
 	if raw, err := rawConn(nc); err == nil {
 		_ = raw.Control(func(fd uintptr) { _ = syscall.Shutdown(int(fd), syscall.SHUT_WR) }) // fails if it is gone

@@ -8,8 +8,8 @@ import (
 	"mayfly/test/drill"
 )
 
-// TestBrokenRedirect: a client whose messages go to another learns that this one has gone, once something is to
-// be told.
+// TestBrokenRedirect: a client whose messages go to another learns that this one has gone, once something is
+// to be told.
 func TestBrokenRedirect(t *testing.T) {
 	t.Parallel()
 	_, address := realServer(t)
@@ -62,8 +62,8 @@ func (c *client) line() string {
 	return strings.TrimRight(text, "\r\n")
 }
 
-// TestNoMessageOvertakesARead: while another client counts a key up, a client that reads it is told of each value
-// that it has got and that has changed, after the reply.
+// TestNoMessageOvertakesARead: while another client counts a key up, a client that reads it is told of each
+// value that it has got and that has changed, after the reply.
 func TestNoMessageOvertakesARead(t *testing.T) {
 	t.Parallel()
 	_, address := realServer(t)

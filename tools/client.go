@@ -175,7 +175,8 @@ func (e unknownCommand) Error() string {
 	return fmt.Sprintf("%[1]s does not know %[2]s: it is not mayfly, or an older one; mayfly import redis://%[1]s/0 --container <name> copies the keys of a Redis", e.address, e.command)
 }
 
-// passedOn returns the error of a node that passes clients on to the leader of its cluster; nil if err is none.
+// passedOn returns the error of a node that passes clients on to the leader of its cluster; nil if err is
+// none.
 func (c *client) passedOn(err error) error {
 	refused, _ := errors.AsType[redis.Error](err)
 	words := strings.Fields(string(refused))

@@ -313,8 +313,8 @@ func momentOf(meta any) (own int64, err error) {
 	return field[int64](meta, "expiresat")
 }
 
-// keys exports the container's plain keys and collections with their ends. The server does not tell whether an end
-// is a key's own or follows from the container's default, nor any end of a key on hold.
+// keys exports the container's plain keys and collections with their ends. The server does not tell whether
+// an end is a key's own or follows from the container's default, nor any end of a key on hold.
 func (s *source) keys() error {
 	if _, err := s.conn.do("SELECT", s.state.Name); err != nil {
 		return err

@@ -381,8 +381,8 @@ type elementEnds struct {
 	none map[keyspace.Kind]bool // it has none
 }
 
-// add adds the ends of elements to a hash, if the server has them: Redis from 7.4 on, and mayfly, which tells them
-// of sets and sorted sets too. It leaves out what has died since: the body may become empty.
+// add adds the ends of elements to a hash, if the server has them: Redis from 7.4 on, and mayfly, which tells
+// them of sets and sorted sets too. It leaves out what has died since: the body may become empty.
 func (r *elementEnds) add(key string, kind keyspace.Kind, body string) (string, error) {
 	var b []byte
 	var some []keyspace.Element

@@ -262,8 +262,8 @@ func longest(it keyspace.Item) (size int) {
 	return size
 }
 
-// collection sends a collection, in pieces if it is large. On hold it comes as a whole, since what a transaction
-// has created it may change.
+// collection sends a collection, in pieces if it is large. On hold it comes as a whole, since what a
+// transaction has created it may change.
 func (s *serverTarget) collection(at place, id string, it keyspace.Item, held bool) (err error) {
 	send := func(size int, command string, args ...any) {
 		if err == nil {

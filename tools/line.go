@@ -344,8 +344,8 @@ func (l *line) bodyOf(kind keyspace.Kind) (text **string, text64 **[]byte) {
 	return &l.Raw, new(*[]byte)
 }
 
-// collection returns the elements of a collection and its kind, 0 if the line has none. Without elements they come
-// later.
+// collection returns the elements of a collection and its kind, 0 if the line has none. Without elements they
+// come later.
 func (l *line) collection() (body string, kind keyspace.Kind, err error) {
 	for has := range collections {
 		text, text64 := l.bodyOf(has)

@@ -152,8 +152,8 @@ const (
 	sayEvery    = 15 * time.Second // the same reason to wait
 )
 
-// Form returns once the node is a member of a cluster (Stage Formed). It tries until ctx ends. A *RefusedError is the error
-// for what only people can settle: it is one line that names it.
+// Form returns once the node is a member of a cluster (Stage Formed). It tries until ctx ends. A
+// *RefusedError is the error for what only people can settle: it is one line that names it.
 func (f *Former) Form(ctx context.Context) (*Identity, error) {
 	for {
 		f.mu.Lock()

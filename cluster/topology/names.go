@@ -39,8 +39,9 @@ func (v *View) MemberByID(id string) *Member {
 }
 
 // Master returns the member that clients are to take for the master: the leader or, while none is known, the
-// last other one, as a replica of Redis that is cut off. Clients that took this node for the master would stay
-// with it for good. If there was none, another node is as good a guess. Nil: the node knows no members yet.
+// last other one, as a replica of Redis that is cut off. Clients that took this node for the master would
+// stay with it for good. If there was none, another node is as good a guess. Nil: the node knows no members
+// yet.
 func (v *View) Master() *Member {
 	if v.Leader != nil {
 		return v.Leader

@@ -24,7 +24,8 @@ const (
 	// ClientStream carries the commands of one client. It neither counts among the connections of nodes nor
 	// has their write timeout.
 	ClientStream = "mayfly-client"
-	// UserStream is a ClientStream that a node refuses which would not give the client the rights of its user.
+	// UserStream is a ClientStream that a node refuses which would not give the client the rights of its
+	// user.
 	UserStream = "mayfly-user"
 )
 

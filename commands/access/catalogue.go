@@ -49,7 +49,8 @@ func NewCatalogue(commands []Command, categories []string) *Catalogue {
 	return c
 }
 
-// Categories returns the names of the categories, in the order of NewCatalogue. The list must not be modified.
+// Categories returns the names of the categories, in the order of NewCatalogue. The list must not be
+// modified.
 func (c *Catalogue) Categories() []string { return c.order }
 
 // Members returns the names of the commands of a category; false if there is none.

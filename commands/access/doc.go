@@ -5,9 +5,9 @@
 // which commands, keys, channels and containers are allowed. A call runs if one set allows all of it. Sets do
 // not add up.
 //
-// Rules are those of Redis' ACL SETUSER, and the rule db= of Valkey with names of containers (rules.go). A set
-// keeps its command rules as an ordered list, as Redis 7.2 does, and compiles the list into a bitmap. So a
-// user gets the new commands of a new version by the categories that the list names.
+// Rules are those of Redis' ACL SETUSER, and the rule db= of Valkey with names of containers (rules.go). A
+// set keeps its command rules as an ordered list, as Redis 7.2 does, and compiles the list into a bitmap. So
+// a user gets the new commands of a new version by the categories that the list names.
 //
 // Users and tables never change. [Users] publishes a new table through one atomic pointer. A session keeps a
 // [Holder]: while the table stays, it knows without a look-up whether its user may do everything.

@@ -148,7 +148,8 @@ func (s *Set) allKeysFor(need Permission) bool {
 	return false
 }
 
-// allowsChannel reports whether the set allows a channel. A pattern must be one of the set's, as it is written.
+// allowsChannel reports whether the set allows a channel. A pattern must be one of the set's, as it is
+// written.
 func (s *Set) allowsChannel(channel string, pattern bool) bool {
 	switch {
 	case s.allChannels:
@@ -174,7 +175,8 @@ func (u *User) AllowsChannel(channel string, pattern bool) bool {
 	return false
 }
 
-// KeepsChannels reports whether the user has all channels, or the patterns of all channels that it had before.
+// KeepsChannels reports whether the user has all channels, or the patterns of all channels that it had
+// before.
 func (u *User) KeepsChannels(was *User) bool {
 	has := map[string]bool{}
 	for _, s := range u.sets {

@@ -83,8 +83,8 @@ func (l *Log) trimLocked() {
 // Count counts that something was refused, without an entry.
 func (l *Log) Count(r Reason) { l.denied[r].Add(1) }
 
-// Add notes that something was refused at e.Updated. An entry that is like it, and at most a minute old, counts
-// up instead. The entry's texts are copied.
+// Add notes that something was refused at e.Updated. An entry that is like it, and at most a minute old,
+// counts up instead. The entry's texts are copied.
 func (l *Log) Add(e Entry) {
 	l.Count(e.Reason)
 	e.Object = strings.Clone(e.Object[:min(len(e.Object), mostLoggedText)])

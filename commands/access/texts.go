@@ -36,7 +36,8 @@ func (v Verdict) ExecText() string {
 		"This command is no longer allowed for the following reason: " + execReasons[v.Reason]
 }
 
-// Needs reads the flags of Redis' key specifications: what a command needs of all keys, or of each if they differ.
+// Needs reads the flags of Redis' key specifications: what a command needs of all keys, or of each if they
+// differ.
 func Needs(keys string) (needs []Permission) {
 	if keys == "" || keys == "not_key" {
 		return nil

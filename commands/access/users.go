@@ -283,8 +283,8 @@ func (us *Users) LoadLines(lines [][]string) error {
 // dummy is what the password of an unknown user is compared with.
 var dummy = strings.Repeat("0", 2*sha256.Size)
 
-// Authenticate returns the user if the password is right and the user is on, else nil. Its time depends neither
-// on whether the user exists, nor on the password.
+// Authenticate returns the user if the password is right and the user is on, else nil. Its time depends
+// neither on whether the user exists, nor on the password.
 func (us *Users) Authenticate(name, password string) *User {
 	u := us.Table().users[name]
 	hash := hashOf(password)
@@ -321,8 +321,8 @@ type Holder struct {
 	open  bool
 }
 
-// Open reports whether the user may do everything, and still the same user with the same rights as at the last
-// Refresh. It costs a load, a comparison and a branch.
+// Open reports whether the user may do everything, and still the same user with the same rights as at the
+// last Refresh. It costs a load, a comparison and a branch.
 func (h *Holder) Open() bool { return h.open && h.users.table.Load() == h.table }
 
 // Refresh looks up the user in the table of now. identified says that the session needs no login, or has had
@@ -370,7 +370,8 @@ func (h *Holder) OpenNow() bool {
 	return u != nil && u.Open
 }
 
-// MayReadNow reports whether the user may read a key of a container, by the rights of now. Safe for concurrent use.
+// MayReadNow reports whether the user may read a key of a container, by the rights of now. Safe for
+// concurrent use.
 func (h *Holder) MayReadNow(container, key string) bool {
 	who := h.who.Load()
 	if who == nil || who.users == nil {

@@ -289,8 +289,8 @@ func flagNamesOf(r *engine.Row) []string {
 	return names
 }
 
-// CategoryOrder are the ACL categories in Redis' order, then mayfly's own. Some have no commands here: rules that
-// Redis has written name them.
+// CategoryOrder are the ACL categories in Redis' order, then mayfly's own. Some have no commands here: rules
+// that Redis has written name them.
 var CategoryOrder = []string{
 	"keyspace", "read", "write", "set", "sortedset", "list", "hash", "string", "bitmap", "hyperloglog", "geo", "stream",
 	"pubsub", "admin", "fast", "slow", "blocking", "dangerous", "connection", "transaction", "scripting",

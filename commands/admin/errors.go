@@ -2,7 +2,8 @@ package admin
 
 import "mayfly/commands/engine"
 
-// The errors of the family, with the words of Redis where Redis has the case. Those with verbs are for [engine.Errorf].
+// The errors of the family, with the words of Redis where Redis has the case. Those with verbs are for
+// [engine.Errorf].
 const (
 	errNoAuthHello    = engine.Error("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
 	errNoPassword     = engine.Error("ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")

@@ -1,6 +1,7 @@
 package containers
 
-// The errors of the family, with the words of Redis where Redis has the case. Those with verbs are for [engine.Errorf].
+// The errors of the family, with the words of Redis where Redis has the case. Those with verbs are for
+// [engine.Errorf].
 const (
 	errIndexExists     = "ERR index %s exists"
 	errIndexOther      = "ERR there is no index %s, but an index %s: name it so"

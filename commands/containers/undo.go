@@ -84,8 +84,8 @@ func undoError(x *engine.Context, name, as string, err error) error {
 	return numberError(x, as, err)
 }
 
-// numberError returns the error for a container that cannot have a number. It does not name one that the user may not
-// see.
+// numberError returns the error for a container that cannot have a number. It does not name one that the user
+// may not see.
 func numberError(x *engine.Context, name string, err error) error {
 	if taken, ok := errors.AsType[*keyspace.TakenError](err); ok && !x.Sees(taken.By) {
 		err = &keyspace.TakenError{Number: taken.Number}

@@ -2,7 +2,8 @@ package documents
 
 import "mayfly/commands/engine"
 
-// The errors of the family, with the words of Redis where Redis has the case. Those with verbs are for [engine.Errorf].
+// The errors of the family, with the words of Redis where Redis has the case. Those with verbs are for
+// [engine.Errorf].
 const (
 	errMetaLast     = engine.Error("ERR WITHMETA comes last: DOC.MGET container id [id ...] WITHMETA")
 	errMetaNeedsDoc = engine.Error("ERR WITHMETA needs WITHDOCS: DOC.SCAN container cursor WITHDOCS WITHMETA")

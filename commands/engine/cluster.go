@@ -151,9 +151,9 @@ func (e *Engine) disconnectLed() {
 	e.disconnectDeposed(CommandPatience)
 }
 
-// disconnectDeposed disconnects deposed sessions after a while, and later those that wait for a commit, are in
-// a transaction, or have sent what is not read yet: a client that loses a reply sends its command again. After
-// the patience it waits for none.
+// disconnectDeposed disconnects deposed sessions after a while, and later those that wait for a commit, are
+// in a transaction, or have sent what is not read yet: a client that loses a reply sends its command again.
+// After the patience it waits for none.
 func (e *Engine) disconnectDeposed(patience time.Duration) {
 	after := e.Leadership.After
 	if after == nil {

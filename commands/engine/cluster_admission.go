@@ -17,8 +17,8 @@ import (
 //     no commit.
 //   - Write, ReadOnly and OnLeader: the leader runs it. Its reply leaves once a majority has confirmed, after
 //     the command has run, that the node leads.
-//   - ReadOnly again: after READONLY on its connection any node runs it, on its own past, unless keys are watched at
-//     the leader: what is read then must be as new as the watch.
+//   - ReadOnly again: after READONLY on its connection any node runs it, on its own past, unless keys are
+//     watched at the leader: what is read then must be as new as the watch.
 //
 // EXEC has the place of what it runs. Another node replies with MOVED and the leader's address.
 

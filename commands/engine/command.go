@@ -34,7 +34,7 @@ type Command struct {
 	// Counted reports that the argument before the first of Keys is their number.
 	Counted bool
 
-	// Stores reports that the first argument is a key that the command writes, besides those that are counted.
+	// Stores reports that the first argument is a key that the command writes, besides those counted.
 	Stores bool
 
 	// Options returns the number of arguments at the end that are options, not ids. Nil: none. Only a

@@ -246,8 +246,7 @@ func (b *Broker) flush(s *Session, batch *eventBatch, lsn keyspace.LSN) {
 	}
 }
 
-// deliverCheap delivers the events up to the one of this number, as far as that is soon done. The helper delivers
-// the rest.
+// deliverCheap delivers the events up to this number, as far as that is soon done, and the helper the rest.
 func (b *Broker) deliverCheap(last uint64) {
 	for budget := mostCost; !b.Queue.HasDelivered(last); {
 		n, spent := b.deliver(budget)

@@ -70,7 +70,7 @@ const (
 	ErrNotRun = ErrNoMajority
 )
 
-// ErrKnowsNoUsers is the error of [Leaders.Dial] for a leader that would let a restricted client do everything.
+// ErrKnowsNoUsers is the error of [Leaders.Dial] for a leader that would not restrict a restricted client.
 var ErrKnowsNoUsers = topology.ErrKnowsNoUsers
 
 // remoteWatch says what a session watches at the leader.
@@ -259,7 +259,7 @@ type Leaders struct {
 // Leaders returns where the commands of a session are passed on to.
 func (e *Engine) Leaders(s *Session) Leaders { return Leaders{e, s} }
 
-// Dial opens a connection at whose other end a node runs a session for the client, with the user of the state.
+// Dial opens a connection to a session that a node runs for the client, with the user of the state.
 func (l Leaders) Dial(ctx context.Context, id uint64, state *SessionState) (net.Conn, error) {
 	return l.Cluster.DialClient(ctx, id, topology.Client{Addr: l.session.Addr, LAddr: l.session.LAddr, User: state.User, Restricted: state.Restricted})
 }

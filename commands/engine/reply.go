@@ -132,8 +132,8 @@ const (
 	Values
 )
 
-// Elements returns an array, a map or a set with n strings: those of elements of a collection, as the keyspace has
-// them. They are told apart when the reply is rendered.
+// Elements returns an array, a map or a set with n strings: those of elements of a collection, as the
+// keyspace has them. They are told apart when the reply is rendered.
 func Elements(kind Kind, n, strings int, bodies []string) Reply {
 	r := Reply{Kind: kind, Int: int64(n)}
 	for _, body := range bodies {

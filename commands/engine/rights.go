@@ -80,7 +80,7 @@ func (e *Engine) mayRun(s *Session, r *Row, args []string) error {
 // errUnknownHere is the error of a session that another node vouches for.
 const errUnknownHere = Error("NOPERM the leader does not know the user, or it is off there: nodes need the same users")
 
-// restricted returns the session's user if a call is to be judged. Else it is nil; the error refuses the call.
+// restricted returns the session's user if a call is to be judged, else nil. The error refuses the call.
 func (e *Engine) restricted(s *Session, r *Row) (*access.User, error) {
 	u, identified := s.rights.Refresh(e.Host.Users(), s.Authenticated.Load())
 	switch {
@@ -144,8 +144,8 @@ func (e *Engine) Dryrun(s *Session, u *access.User, r *Row, args []string) acces
 	return u.Judge(e.callOf(s, r, args, s.Database))
 }
 
-// Refusal says why a user may not run a command in a container, as ACL DRYRUN does: "command", "database", "key" or
-// "channel"; empty: the user may. Words that the command lacks count as empty. Safe for concurrent use.
+// Refusal says why a user may not run a command in a container, as ACL DRYRUN does: "command", "database",
+// "key" or "channel"; "": the user may. Words that the command lacks are empty. Safe for concurrent use.
 func (e *Engine) Refusal(user, container string, words []string) string {
 	u := e.Host.Users().Table().User(user)
 	r, err := Resolve(words)
@@ -232,9 +232,9 @@ func (e *Engine) addChannels(s *Session, c *access.Call, r *Row, args []string) 
 	}
 }
 
-// databaseName returns the name of the container that a word names where Redis has the number of a database. It
-// returns false for a number that no container has. It reads in the session's transaction: a second one would wait for
-// the locks of the first.
+// databaseName returns the name of the container that a word names where Redis has the number of a database.
+// It returns false for a number that no container has. It reads in the session's transaction: a second one
+// would wait for the locks of the first.
 func (e *Engine) databaseName(s *Session, word string) (name string, ok bool) {
 	n, isNumber := redisfmt.ParseInt(word)
 	ks := e.Keyspace()

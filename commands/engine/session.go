@@ -57,8 +57,8 @@ type Serving struct {
 	AbandonInterval time.Duration // see watch
 	ExecTime        time.Duration // see maxExecTime
 
-	// Disconnected is set when others disconnect the client, or before it can see that its connection ends. No
-	// listing shows the session any more, though its goroutine may take a moment to end.
+	// Disconnected is set when others disconnect the client, or before it can see that its connection ends.
+	// No listing shows the session any more, though its goroutine may take a moment to end.
 	Disconnected atomic.Bool
 	ended        atomic.Bool // the connection has gone
 }
@@ -346,8 +346,8 @@ func (s *Session) onlyReceives() bool {
 
 func (s *Session) viaUnixSocket() bool { return strings.Contains(s.LAddr, "/") }
 
-// ReceivesMessages reports whether the client may receive messages besides replies: it subscribes, monitors or
-// caches. Safe for concurrent use.
+// ReceivesMessages reports whether the client may receive messages besides replies: it subscribes, monitors
+// or caches. Safe for concurrent use.
 func (s *Session) ReceivesMessages() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

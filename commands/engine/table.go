@@ -66,7 +66,7 @@ func numberRows(list []*Row) {
 	}
 }
 
-// Family is commands of one subject, with the group of most, what most touch and, of mayfly's own, their version.
+// Family is commands of one subject: the group of most, what most touch, and the version of mayfly's own.
 type Family struct {
 	Group, Since string
 	Touches      Touches

@@ -12,7 +12,7 @@ import (
 // Clients may cache what they read (CLIENT TRACKING):
 //
 //  1. A command that reads ids notes them in the keyspace, in the lock of the read: see [keyspace.Tx.Track].
-//  2. What changes is pushed to the broker's queue under the locks of the change, with the LSN that covers it.
+//  2. What changes is pushed to the broker's queue under the locks of the change, with its LSN.
 //     So each client is told in the order of the changes, and of none that is not durable.
 //  3. While a command of a client that caches runs, its messages are held back. So none about an id overtakes
 //     the reply that has read it, and its own changes come after their reply.
@@ -189,16 +189,16 @@ func (x *Context) track(r *Row, args, ids []string) bool {
 	return true
 }
 
-// trimNotes has ids go that commands before this one have noted beyond the limit, as Redis does. Clients are told
-// before the reply what has gone.
+// trimNotes has ids go that commands before this one have noted beyond the limit, as Redis does. Clients are
+// told before the reply what has gone.
 func (e *Engine) trimNotes(s *Session) {
 	if e.Keyspace().TrimNotes() && !s.OnLoop {
 		e.Broker.Drain()
 	}
 }
 
-// trackForwarded notes what a command is about to read at the leader. A change that is not applied here yet is
-// told later, and the reply has those that are. A container that is not known here yet has no notes: the
+// trackForwarded notes what a command is about to read at the leader. A change that is not applied here yet
+// is told later, and the reply has those that are. A container that is not known here yet has no notes: the
 // client is told after the reply that it may keep nothing.
 func (e *Engine) trackForwarded(s *Session, r *Row, args []string) {
 	ids, ks := r.ids(nil, args), e.Keyspace()
@@ -219,8 +219,8 @@ func (e *Engine) trackForwarded(s *Session, r *Row, args []string) {
 	}
 }
 
-// stepsOfChange is the cost of telling a change, or a reader of it, in steps as of matching a message. From some
-// thousands on the helper tells them: whoever publishes or changes something meanwhile does not.
+// stepsOfChange is the cost of telling a change, or a reader of it, in steps as of matching a message. From
+// some thousands on the helper tells them: whoever publishes or changes something meanwhile does not.
 const stepsOfChange = 512
 
 // OnTold tells clients that cache. It is the OnTold of a keyspace.
@@ -389,8 +389,8 @@ func (b *Broker) tellPrefixes(t *keyspace.Told, names map[string][]string) {
 	}
 }
 
-// tellRestricted is tellPrefixes for those who may not read all: each is told what it may. The broker is not locked
-// while that is found.
+// tellRestricted is tellPrefixes for those who may not read all: each is told what it may. The broker is not
+// locked while that is found.
 func (b *Broker) tellRestricted(t *keyspace.Told) {
 	b.mu.Lock()
 	var list []*Session

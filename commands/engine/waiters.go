@@ -41,21 +41,22 @@ type waiters struct {
 	running  bool                // the goroutine that wakes
 }
 
-// LineKey names a line: that of all readers of a container's log, of a group of consumers, or of those who wait for a
-// key.
+// LineKey names a line: that of all readers of a container's log, of a group of consumers, or of those who
+// wait for a key.
 type LineKey struct {
 	Container string
 	Group     string
 	Grouped   bool // group is set, although it may be empty
 }
 
-// LineOfKey names the line of those who wait for a collection under a key of a database: a group by itself, as one of
-// them is served at a time. The result keeps nothing of the arguments.
+// LineOfKey names the line of those who wait for a collection under a key of a database: a group by itself,
+// as one of them is served at a time. The result keeps nothing of the arguments.
 func LineOfKey(database, key string) LineKey {
 	return LineKey{Container: "\x00" + database + "\x00" + key, Grouped: true} // no container has such a name
 }
 
-// Filled says that a key of a container, which was missing, has a collection: who waits for it may take from it.
+// Filled says that a key of a container, which was missing, has a collection: who waits for it may take from
+// it.
 func (x *Context) Filled(c *keyspace.Container, key string) {
 	if ws := &x.Engine.Waiters; ws.Waiting.Load() > 0 {
 		ws.signal(LineOfKey(c.Name(), key).Container)
@@ -315,8 +316,8 @@ func (ws *waiters) again(w *wait) waitEnd {
 }
 
 // leave ends a wait. The next in the lines of groups is woken if there may be something for it: the client
-// was woken and has not looked since, or it was served and may have left some entries. It reports whether the wait was
-// stirred, and is so until its reply has left.
+// was woken and has not looked since, or it was served and may have left some entries. It reports whether the
+// wait was stirred, and is so until its reply has left.
 func (ws *waiters) leave(w *wait, served bool) (stirred bool) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()

@@ -180,8 +180,8 @@ func (ws *waiters) settled() bool {
 	return !running && ws.steps.stirred == 0
 }
 
-// calm notes that the command of a wait has run and waits again, unless it was woken meanwhile. oldest is when
-// what is pending longest was delivered, in ms; math.MaxInt64: nothing is.
+// calm notes that the command of a wait has run and waits again, unless it was woken meanwhile. oldest is
+// when what is pending longest was delivered, in ms; math.MaxInt64: nothing is.
 func (ws *waiters) calm(w *wait, oldest int64) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()

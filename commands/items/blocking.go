@@ -29,9 +29,10 @@ func ParseSeconds(text string) (ms int64, err error) {
 	return ms, nil
 }
 
-// Taking is the Run of a command that takes elements from the first of its keys that has some, and waits for a time in
-// ms if none has: 0 for ever, negative not at all. take returns false if a key has none; one that has got another kind
-// meanwhile counts as such. Clients that wait for a key are served in the order in which they came.
+// Taking is the Run of a command that takes elements from the first of its keys that has some, and waits for
+// a time in ms if none has: 0 for ever, negative not at all. take returns false if a key has none; one that
+// has got another kind meanwhile counts as such. Clients that wait for a key are served in the order in which
+// they came.
 func Taking(keys []string, ms int64, take func(x *engine.Context, key string) (reply engine.Reply, taken bool)) engine.Run {
 	return func(x *engine.Context) engine.Reply {
 		if reply, over := x.WaitEnded(); over {
@@ -96,8 +97,8 @@ func ParseTaking(args []string, first, second string) (keys []string, isSecond b
 	return keys, isSecond, count, nil
 }
 
-// AfterTimeout returns the Parse of a command whose first argument is the time for which it waits. parse parses the
-// others; as in Redis, its errors come first.
+// AfterTimeout returns the Parse of a command whose first argument is the time for which it waits. parse
+// parses the others; as in Redis, its errors come first.
 func AfterTimeout(parse func(args []string, ms int64) (engine.Run, error)) func(*engine.Input) (engine.Run, error) {
 	return func(in *engine.Input) (engine.Run, error) {
 		ms, wrong := ParseSeconds(in.Args[1])

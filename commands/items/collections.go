@@ -15,8 +15,8 @@ import (
 	"mayfly/redisfmt"
 )
 
-// GetElements returns the elements of a key of the session's database, and counts the read. The error says that
-// the key is not of the kind, or that the database was dropped.
+// GetElements returns the elements of a key of the session's database, and counts the read. The error says
+// that the key is not of the kind, or that the database was dropped.
 func GetElements(x *engine.Context, key string, kind keyspace.Kind) (c *keyspace.Container, h keyspace.Elements, found bool, err error) {
 	if c, err = x.Database(); err != nil {
 		return nil, h, false, err
@@ -83,7 +83,8 @@ func EventOf(kind keyspace.Kind, name string) events.Kind {
 	return events.Hash(name)
 }
 
-// BeginChange begins to change the elements of a key. Close ends it. The error says that the key is of another kind.
+// BeginChange begins to change the elements of a key. Close ends it. The error says that the key is of
+// another kind.
 func BeginChange(x *engine.Context, c *keyspace.Container, key string, kind keyspace.Kind) (h Change, err error) {
 	h = Change{C: c, x: x, key: key, kind: kind}
 	var was keyspace.Kind
@@ -112,8 +113,8 @@ func OnCreate(kind keyspace.Kind, do func(x *engine.Context, h *Change) (engine.
 	return Creating(OnChange(kind, do))
 }
 
-// Creating returns the Run of a command that creates a missing collection. Before the first one of the folder it
-// prepares the folder, without locks.
+// Creating returns the Run of a command that creates a missing collection. Before the first one of the folder
+// it prepares the folder, without locks.
 func Creating(run engine.Run) engine.Run {
 	return func(x *engine.Context) engine.Reply {
 		ks := x.Engine.Keyspace()
@@ -164,8 +165,8 @@ func tell(x *engine.Context, c *keyspace.Container, key string, kind keyspace.Ki
 	}
 }
 
-// ReplaceElements makes a collection of elements, which differ, under a key, whatever is there, and publishes its
-// event. An empty one removes the key. The reply is their number.
+// ReplaceElements makes a collection of elements, which differ, under a key, whatever is there, and publishes
+// its event. An empty one removes the key. The reply is their number.
 func ReplaceElements(x *engine.Context, c *keyspace.Container, key string, kind keyspace.Kind, event string, all iter.Seq[keyspace.Element]) engine.Reply {
 	h, _ := BeginChange(x, c, key, kind)
 	n := h.Replace(all)
@@ -226,8 +227,8 @@ func (h *Change) Put(field, value string, end int64) (isNew bool) {
 	return h.Set(keyspace.Element{Field: field, Value: value, End: end})
 }
 
-// IndexRange returns the indexes from one up to below another that a range of n elements has: start and stop count
-// from the end if they are negative, and stop is in the range.
+// IndexRange returns the indexes from one up to below another that a range of n elements has: start and stop
+// count from the end if they are negative, and stop is in the range.
 func IndexRange(start, stop int64, n int) (from, to int) {
 	if start < 0 {
 		start = max(start+int64(n), 0)
@@ -249,8 +250,8 @@ func WideRange(args []string) bool {
 	return ok1 && ok2 && ((start < 0) != (stop < 0) || stop-start >= many)
 }
 
-// ParseScan parses a command that visits elements from a cursor on. own takes words of its own, nil: there are none.
-// add adds an element to the reply.
+// ParseScan parses a command that visits elements from a cursor on. own takes words of its own, nil: there
+// are none. add adds an element to the reply.
 func ParseScan(in *engine.Input, kind keyspace.Kind, own func(word string) bool, add func(*engine.List, keyspace.Element)) (engine.Run, error) {
 	cursor, ok := redisfmt.ParseCursor(in.Args[2])
 	if !ok {
@@ -307,8 +308,8 @@ func ChoosesMany(args []string) bool {
 	return ok && (n >= manyChosen || n <= -manyChosen)
 }
 
-// ParseRandom parses a command that returns a random element, or a count of them. After a count there may be a word,
-// which asks for their values, too; "": there is none.
+// ParseRandom parses a command that returns a random element, or a count of them. After a count there may be
+// a word, which asks for their values, too; "": there is none.
 func ParseRandom(in *engine.Input, kind keyspace.Kind, word string, value func(keyspace.Element) engine.Reply) (engine.Run, error) {
 	if len(in.Args) == 2 {
 		return OnElements(kind, func(_ *engine.Context, h keyspace.Elements, found bool) engine.Reply {
@@ -353,8 +354,8 @@ func ParseRandom(in *engine.Input, kind keyspace.Kind, word string, value func(k
 	}), nil
 }
 
-// chooseElements is the reply of a command that adds count random elements to it: different ones, or -count of which
-// some may be the same. It ends when add returns false. add and reply must not touch the keyspace.
+// chooseElements is the reply of a command that adds count random elements to it: different ones, or -count
+// of which some may be the same. It ends when add returns false. add and reply must not touch the keyspace.
 func chooseElements(x *engine.Context, h *keyspace.Elements, count int64, add func(keyspace.Element) (more bool), reply func() engine.Reply) engine.Reply {
 	size := int64(h.Len())
 	if count < manyChosen && count > -manyChosen {

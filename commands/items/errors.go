@@ -2,7 +2,8 @@ package items
 
 import "mayfly/commands/engine"
 
-// The errors of the family, with the words of Redis where Redis has the case. Those with verbs are for [engine.Errorf].
+// The errors of the family, with the words of Redis where Redis has the case. Those with verbs are for
+// [engine.Errorf].
 const (
 	errDigest         = engine.Error("ERR The digest must be exactly 16 hexadecimal characters")
 	errOptionRange    = "ERR invalid %s %s: legal are %d to %d%s"

@@ -216,8 +216,8 @@ func (p *jsonPath) missing(or string) error {
 // maxShownPath is the size in bytes of the longest path that an error shows whole.
 const maxShownPath = 128
 
-// find returns the matches of a path and the document in which they are: doc, or doc without repeated names if
-// older members of a name could be among the matches.
+// find returns the matches of a path and the document in which they are: doc, or doc without repeated names
+// if older members of a name could be among the matches.
 func (p *jsonPath) find(doc string) (text string, spans []jsonpath.Span, err error) {
 	budget, repeated := jsonpath.BudgetOf(doc), false
 	spans, repeated, err = p.findWithin(&budget, doc)

@@ -2,7 +2,8 @@ package keys
 
 import "mayfly/commands/engine"
 
-// The errors of the family, with the words of Redis where Redis has the case. Those with verbs are for [engine.Errorf].
+// The errors of the family, with the words of Redis where Redis has the case. Those with verbs are for
+// [engine.Errorf].
 const (
 	errKeyNumber     = engine.Error("ERR invalid numkeys value")
 	errKeyPairs      = engine.Error("ERR wrong number of key-value pairs")

@@ -1,2 +1,3 @@
-// Package latency keeps how long things take: distributions of durations, samples of slow events, and the slow commands.
+// Package latency keeps how long things take: distributions of durations, samples of slow events, and the
+// slow commands.
 package latency

@@ -100,7 +100,8 @@ func parseMove(in *engine.Input, timeout int, fromLeft, toLeft bool) (engine.Run
 	}, nil
 }
 
-// move moves an entry from an end of a list to one of another, or of the same. It returns false if there is none.
+// move moves an entry from an end of a list to one of another, or of the same. It returns false if there is
+// none.
 func move(x *engine.Context, source, destination string, fromLeft, toLeft bool) (reply engine.Reply, moved bool) {
 	c, err := x.Database()
 	if err != nil {
@@ -164,7 +165,8 @@ func blocking(name, summary string, left bool) engine.Command {
 	}
 }
 
-// parseMPop parses what begins with the number of keys of a command that waits for a time in ms: see [items.Taking].
+// parseMPop parses what begins with the number of keys of a command that waits for a time in ms: see
+// [items.Taking].
 func parseMPop(args []string, ms int64) (engine.Run, error) {
 	keys, right, count, err := items.ParseTaking(args, "LEFT", "RIGHT")
 	if err != nil {

@@ -270,8 +270,8 @@ func usersWord(v *topology.View) string {
 	return "same"
 }
 
-// usersKey makes digests of users useless for guessing passwords: they can be compared only with others of the
-// same node.
+// usersKey makes digests of users useless for guessing passwords: they can be compared only with others of
+// the same node.
 var usersKey = sync.OnceValue(rand.Text)
 
 // shownUsers is what CLUSTER STATUS shows of a digest of users.

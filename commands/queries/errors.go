@@ -2,7 +2,8 @@ package queries
 
 import "mayfly/commands/engine"
 
-// The errors of the family, with the words of Redis where Redis has the case. Those with verbs are for [engine.Errorf].
+// The errors of the family, with the words of Redis where Redis has the case. Those with verbs are for
+// [engine.Errorf].
 const (
 	errQueryCursor     = engine.Error(`ERR invalid cursor: legal are "0" and what the page before returned`)
 	errQueryIndexGone  = engine.Error(`ERR invalid cursor: its index is gone; begin again with "0"`)

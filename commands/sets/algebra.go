@@ -106,7 +106,8 @@ func difference(o *operands, add func(keyspace.Element) bool) {
 	}
 }
 
-// combine returns the Parse of a command that replies with the result of an operation on the sets under its keys.
+// combine returns the Parse of a command that replies with the result of an operation on the sets under its
+// keys.
 func combine(op operation) func(*engine.Input) (engine.Run, error) {
 	return engine.NoParse(func(x *engine.Context) engine.Reply {
 		o, err := operandsOf(x, x.Input.Args[1:])

@@ -109,7 +109,8 @@ func blocking(name, summary string, highest bool) engine.Command {
 	}
 }
 
-// parseMPop parses what begins with the number of keys of a command that waits for a time in ms: see [items.Taking].
+// parseMPop parses what begins with the number of keys of a command that waits for a time in ms: see
+// [items.Taking].
 func parseMPop(args []string, ms int64) (engine.Run, error) {
 	keys, highest, count, err := items.ParseTaking(args, "MIN", "MAX")
 	if err != nil {

@@ -105,7 +105,8 @@ func removing(name, bounds, since, summary string, by order) engine.Command {
 	return c
 }
 
-// remove removes the members of the ranks from one up to below another. Of many it writes those anew that stay.
+// remove removes the members of the ranks from one up to below another. Of many it writes those anew that
+// stay.
 func remove(x *engine.Context, h *items.Change, s *elements.Living, from, to int) {
 	const share = 4
 	if gone := to - from; gone < s.Len()/share || gone < share {
@@ -203,8 +204,8 @@ func parseLexBound(text string) (b bound, ok bool) {
 	return b, true
 }
 
-// isBelow reports whether a member comes before all of a range whose lower bound it is; with behind, not before the
-// first behind a range whose upper bound it is.
+// isBelow reports whether a member comes before all of a range whose lower bound it is; with behind, not
+// before the first behind a range whose upper bound it is.
 func (b *bound) isBelow(by order, s elements.Scored, behind bool) bool {
 	including := b.exclusive != behind
 	switch {

@@ -46,8 +46,8 @@ func (p *Path) Find(dst []Span, doc string) ([]Span, error) {
 	return dst, err
 }
 
-// FindWithin is Find with a budget, of which it takes what it reads. repeated reports that an object on the way
-// may have a name twice: then older members may be among the matches.
+// FindWithin is Find with a budget, of which it takes what it reads. repeated reports that an object on the
+// way may have a name twice: then older members may be among the matches.
 func (p *Path) FindWithin(budget *Budget, dst []Span, doc string) (spans []Span, repeated bool, err error) {
 	e := newEvaluation(doc)
 	e.left = int(*budget)

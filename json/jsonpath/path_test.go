@@ -638,7 +638,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// A path tells of repeated names where older members could be among its matches, however many names there are.
+// A path tells of repeated names where older members could be among its matches, however many names there
+// are.
 func TestRepeatedNames(t *testing.T) {
 	t.Parallel()
 	wide := "{"

@@ -119,8 +119,8 @@ type NameSet struct {
 	table []uint32 // of more: open addressing, 0 is free
 }
 
-// Meet reports whether a member may have the name of one before. It compares hashes, and does not read escapes.
-// An element has no name.
+// Meet reports whether a member may have the name of one before. It compares hashes, and does not read
+// escapes. An element has no name.
 func (s *NameSet) Meet(w *Walker) bool {
 	if w.Array {
 		return false

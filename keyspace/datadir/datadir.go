@@ -187,8 +187,8 @@ func (d *Dir) AllowLogs(deletes bool) error {
 	return d.raise(logVersion)
 }
 
-// AllowCollections raises the version of the folder to the first in which items may have elements, as AllowUndo
-// does.
+// AllowCollections raises the version of the folder to the first in which items may have elements, as
+// AllowUndo does.
 func (d *Dir) AllowCollections() error { return d.raise(collectionVersion) }
 
 // CollectionsAllowed reports whether AllowCollections has nothing to do.

@@ -1,5 +1,5 @@
-// Package deathlog is the log of a container's deaths: how its entries lie in items, are kept in memory, read and
-// taken out.
+// Package deathlog is the log of a container's deaths: how its entries lie in items, are kept in memory, read
+// and taken out.
 //
 // A log is a container of its own, without a name. An entry is an item in it, in the partition of the item
 // that died:
@@ -27,9 +27,9 @@
 //
 // The state is an item a partition, under the id of zeros: see [State].
 //
-// In memory a log has a [Part] in each partition, over a table of package memtable. Entries come in the order of
-// their ids, as the [Generator] gives them under the partition's lock. So a part is sorted, and an id is found by
-// binary search. A [Reader] merges the parts.
+// In memory a log has a [Part] in each partition, over a table of package memtable. Entries come in the order
+// of their ids, as the [Generator] gives them under the partition's lock. So a part is sorted, and an id is
+// found by binary search. A [Reader] merges the parts.
 //
 // A [Log] reads the log of a container within a transaction, and removes entries. Its [Source] locks the
 // parts and journals what is removed.

@@ -120,8 +120,8 @@ const MaxHeader = 3*len("-9223372036854775808 ") + len("cd- +") + len("fffffffff
 
 var errEntry = errors.New("not an entry of a log: it must have a delay, a cause and a kind, a life, an end, an etag and a body")
 
-// ReadEntry decodes the entry under an id of a log. Its strings share memory with those given. It accepts nothing
-// that AppendBody does not write, and allocates nothing.
+// ReadEntry decodes the entry under an id of a log. Its strings share memory with those given. It accepts
+// nothing that AppendBody does not write, and allocates nothing.
 func ReadEntry(id string, it record.Item) (e Entry, err error) {
 	if e.ID, e.Item, err = SplitID(id); err != nil {
 		return Entry{}, err

@@ -15,7 +15,8 @@ const SmallSize = 1 << 10
 // MostEnd is the latest end of an element in ms.
 const MostEnd = 1<<48 - 1
 
-// Element is a field with its value, or a member, a member with its score, an entry of a list. Its strings are views of a body.
+// Element is a field with its value, or a member, a member with its score, an entry of a list. Its strings
+// are views of a body.
 type Element struct {
 	Field, Value string
 	End          int64 // ms; 0: none
@@ -89,8 +90,8 @@ func CutString(s string) (text, rest string, ok bool) {
 	return s[:length], s[length:], true
 }
 
-// CutText is [CutString] for a body that is known to be sound. It returns the digits of the length, too, and passes over
-// an end before the string. Of a body that is not sound rest is empty.
+// CutText is [CutString] for a body that is known to be sound. It returns the digits of the length, too, and
+// passes over an end before the string. Of a body that is not sound rest is empty.
 func CutText(body string) (digits, text, rest string) {
 	if body != "" && body[0] == '+' {
 		body = body[strings.IndexByte(body, ' ')+1:]
@@ -192,7 +193,8 @@ func Shed(body string, limit int64) []byte {
 	return rest
 }
 
-// EndOf returns the first end in the page with a number, in ms; -1, which is never: there is none, as in lists.
+// EndOf returns the first end in the page with a number, in ms; -1, which is never: there is none, as in
+// lists.
 func EndOf(body string, number uint64) int64 {
 	if !IsOfList(number) {
 		if end := SumOf(body).Earliest; end <= MostEnd {

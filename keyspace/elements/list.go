@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// The pages of a list have an order, that of their numbers. These begin in the middle and leave gaps, so that a
-// page finds room on either side and between two others. All have sixteen hexadecimal digits: the order of
+// The pages of a list have an order, that of their numbers. These begin in the middle and leave gaps, so that
+// a page finds room on either side and between two others. All have sixteen hexadecimal digits: the order of
 // their ids is that of the pages.
 const (
 	FirstOfList = 1 << 63 // of the first page of a list
@@ -21,8 +21,8 @@ const ListPageSize = 512
 // IsOfList reports whether the page with a number is one of a list: no bucket has so great a number.
 func IsOfList(number uint64) bool { return number >= leastOfList }
 
-// Between returns a number between those of two pages of a list that follow each other, 0 for none: before the
-// first, behind the last. If there is no room, it returns false.
+// Between returns a number between those of two pages of a list that follow each other, 0 for none: before
+// the first, behind the last. If there is no room, it returns false.
 func Between(before, after uint64) (number uint64, ok bool) {
 	switch {
 	case before == 0 && after == 0:
@@ -41,7 +41,8 @@ type ListPage struct {
 	Count  int // entries
 }
 
-// Directory is the pages of a list in their order. It finds that of an entry in about the root of their number.
+// Directory is the pages of a list in their order. It finds that of an entry in about the root of their
+// number.
 type Directory struct {
 	parts []*part // none is empty
 	count int     // entries
@@ -116,7 +117,8 @@ func (d *Directory) add(p, entries int) {
 	d.count += entries
 }
 
-// At returns the page of the entry with an index, and the index of its first entry. There must be such an entry.
+// At returns the page of the entry with an index, and the index of its first entry. There must be such an
+// entry.
 func (d *Directory) At(index int) (page ListPage, first int) {
 	for _, p := range d.parts {
 		if index >= first+p.count {

@@ -25,7 +25,8 @@ func (s Living) Snapshot() Living { return Living{s.order.Copy(), s.dead} }
 // Len returns the number of members.
 func (s *Living) Len() int { return s.order.Len() - len(s.dead) }
 
-// Rank returns how many members come before the first for which from holds. It holds for all that follow that.
+// Rank returns how many members come before the first for which from holds. It holds for all that follow
+// that.
 func (s *Living) Rank(from func(Scored) bool) int {
 	rank := s.order.Rank(from)
 	dead, _ := slices.BinarySearch(s.dead, rank)

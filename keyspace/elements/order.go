@@ -49,7 +49,8 @@ func (s Scored) Element() Element {
 	return Element{Field: s.Member, Value: string(AppendScore(buf[:0], s.Score+0))}
 }
 
-// Order is the members of a sorted set in their order. It is not safe for concurrent use; a copy is, beside it.
+// Order is the members of a sorted set in their order. It is not safe for concurrent use; a copy is, beside
+// it.
 type Order struct {
 	tree  *btree.BTreeG[Scored]
 	bytes int64          // of the members
@@ -136,7 +137,8 @@ func (o *Order) At(rank int) Scored {
 	return s
 }
 
-// Rank returns how many members come before the first for which from holds. It holds for all that follow that.
+// Rank returns how many members come before the first for which from holds. It holds for all that follow
+// that.
 func (o *Order) Rank(from func(Scored) bool) int {
 	return sort.Search(o.tree.Len(), func(rank int) bool { return from(o.At(rank)) })
 }

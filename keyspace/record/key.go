@@ -104,7 +104,8 @@ func (k Key) Partition(partitions int) int {
 	return Partition(k.ID, partitions)
 }
 
-// SplitKey is the inverse of [AppendKey], [AppendLogKey] and [AppendPageKey]. It accepts nothing that these do not write.
+// SplitKey is the inverse of [AppendKey], [AppendLogKey] and [AppendPageKey]. It accepts nothing that these
+// do not write.
 func SplitKey(key string) (k Key, err error) {
 	n := uint64(0)
 	for i := 0; i < len(key) && i <= len("4294967295"); i++ {

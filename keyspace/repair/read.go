@@ -134,8 +134,8 @@ func pagesOfLists(sorted []string) map[uint64][]string {
 	return lists
 }
 
-// gather gives the item of a collection a body with all its living elements, wherever they lie, and the time of their
-// last write. It returns false if there are none.
+// gather gives the item of a collection a body with all its living elements, wherever they lie, and the time
+// of their last write. It returns false if there are none.
 func (g *merged) gather(k record.Key, it *record.Item, lists map[uint64][]string, p *expiry.Policy, now int64) (lives bool) {
 	if !elements.IsHead(it.Body) {
 		return true

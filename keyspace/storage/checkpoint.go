@@ -231,9 +231,9 @@ func (e *Engine) capture(generation uint64) {
 
 // rewriteWasteful writes those stores anew from memory that a compaction would follow next: what is captured
 // need not be appended to them first. One that fails keeps its captured changes. It does so while nobody
-// waits: to append is less work, and a stop must not take as long as all data. It allows half of the waste that
-// compactions allow: so journals may be as large as the living data, and the folder stays below three times
-// that.
+// waits: to append is less work, and a stop must not take as long as all data. It allows half of the waste
+// that compactions allow: so journals may be as large as the living data, and the folder stays below three
+// times that.
 func (e *Engine) rewriteWasteful() {
 	f, when := &e.checkpoint, *e.compaction.when.Load()
 	pacing := when

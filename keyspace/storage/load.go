@@ -22,8 +22,8 @@ type Loader interface {
 	// Catalogue applies a record of the catalogue, or its delete, of the store or of a journal.
 	Catalogue(key, rec string, deleted, journaled bool) error
 
-	// Table returns the table of items with keys as this one in a partition, and makes it if need be. Calls for
-	// different partitions are concurrent.
+	// Table returns the table of items with keys as this one in a partition, and makes it if need be. Calls
+	// for different partitions are concurrent.
 	Table(partition int, k record.Key) *memtable.Table
 }
 

@@ -61,8 +61,9 @@ type Options struct {
 	Visit func(aof.Op) error
 }
 
-// Open opens a store. Confirmed bytes that are not known to be on disk are written anew ([aof.Rewrite]). An end that was
-// never confirmed is cut off and kept aside. Any other difference from what was written is an *aof.DamageError.
+// Open opens a store. Confirmed bytes that are not known to be on disk are written anew ([aof.Rewrite]). An
+// end that was never confirmed is cut off and kept aside. Any other difference from what was written is an
+// *aof.DamageError.
 func Open(fsys vfs.FS, path string, opt Options) (_ *Store, err error) {
 	if err := fsys.Remove(path + TempSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err

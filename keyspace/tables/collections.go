@@ -15,8 +15,8 @@ import (
 // keys and pages, whatever changes these: transactions, their rollback, a leader's batch, or the start.
 //
 // A collection belongs to the key whose item names it last. One without a key is an orphan until the end of
-// the transaction, and garbage from then on: its pages go in small steps, and are not journalled. A start drops
-// them.
+// the transaction, and garbage from then on: its pages go in small steps, and are not journalled. A start
+// drops them.
 type Collections struct {
 	keys, pages *memtable.Table
 	byNumber    map[uint64]*Collection
@@ -370,8 +370,8 @@ func (cs *Collections) EachDead(c *Collection, limit int64, visit func(elements.
 	}
 }
 
-// FirstEnd returns a lower bound of the ends of elements after a moment, later than that, in ms; math.MaxInt64: there are
-// none. It looks at all elements when the bound that is known has passed.
+// FirstEnd returns a lower bound of the ends of elements after a moment, later than that, in ms;
+// math.MaxInt64: there are none. It looks at all elements when the bound that is known has passed.
 func (cs *Collections) FirstEnd(c *Collection, after int64) int64 {
 	if c.first > after {
 		return c.first
@@ -424,8 +424,8 @@ func (o *keyObserver) Hollow(it record.Item, dead expiry.Limits) bool {
 	return c != nil && cs.Empty(c, dead.ByOwnTTL)
 }
 
-// Hollow returns the items that live by their own end and limits of the dead, but whose elements are all dead.
-// It looks at the collections with pages that are due.
+// Hollow returns the items that live by their own end and limits of the dead, but whose elements are all
+// dead. It looks at the collections with pages that are due.
 func (t *Table[C]) Hollow(dead expiry.Limits) (list []*memtable.Entry) {
 	if t.Pages == nil || t.Pages.Len() == 0 {
 		return nil
@@ -456,8 +456,8 @@ func (t *Table[C]) Ending() int {
 	return t.Pages.Collections.ending
 }
 
-// RaiseKey gives the key of a collection the time and the version of a page that was read or replicated: those
-// of a key are the newest of its item and its pages.
+// RaiseKey gives the key of a collection the time and the version of a page that was read or replicated:
+// those of a key are the newest of its item and its pages.
 func (t *Table[C]) RaiseKey(page *memtable.Entry) {
 	c := t.Pages.Collections.OfPage(t.Pages.ID(page))
 	if c == nil {

@@ -2,8 +2,8 @@ package tables
 
 import "sync"
 
-// rotation is a list of tables in no order, from which the purge and eviction take their turns. The zero value
-// is empty. Safe for concurrent use. Its mutex is held briefly and no other is taken under it.
+// rotation is a list of tables in no order, from which the purge and eviction take their turns. The zero
+// value is empty. Safe for concurrent use. Its mutex is held briefly and no other is taken under it.
 type rotation[C Container] struct {
 	mu   sync.Mutex // protects list and the tables' places
 	list []*Table[C]

@@ -8,8 +8,8 @@ import (
 	"mayfly/keyspace/elements"
 )
 
-// Elements is what lives of a collection as a transaction sees it. Its methods need the lock of the partition; strings
-// are safe to keep. The zero value has none.
+// Elements is what lives of a collection as a transaction sees it. Its methods need the lock of the
+// partition; strings are safe to keep. The zero value has none.
 type Elements struct {
 	Body  string // of one item, with all fields
 	Limit int64  // of the dead: see [elements.Element.Dead]
@@ -150,8 +150,9 @@ func (h *Elements) Paged() bool { return h.Collection != nil }
 
 // Random returns a random element, each with the same chance. There must be one.
 //
-// A page is drawn, and a place in it: where there is no element, others are drawn. There are twice as many places as
-// pages of the linear hash have elements that were not split, and some more, as chance adds to that.
+// A page is drawn, and a place in it: where there is no element, others are drawn. There are twice as many
+// places as pages of the linear hash have elements that were not split, and some more, as chance adds to
+// that.
 func (h *Elements) Random() (e elements.Element) {
 	if h.Collection != nil {
 		unsplit := h.Collection.Count >> (bits.Len32(h.Collection.Buckets) - 1)
@@ -203,8 +204,8 @@ func (h *Elements) pagesFrom(number uint64, entries int) (pages []string) {
 	return pages
 }
 
-// Entries yields the entries of a list with the indexes from one up to below another, or the same backwards. What it
-// yields needs no locks, and stays as it is.
+// Entries yields the entries of a list with the indexes from one up to below another, or the same backwards.
+// What it yields needs no locks, and stays as it is.
 func (h *Elements) Entries(from, to int, backwards bool) func(yield func(string) bool) {
 	pages, first := []string{h.Body}, 0
 	if h.Collection != nil && from < to {
@@ -214,8 +215,8 @@ func (h *Elements) Entries(from, to int, backwards bool) func(yield func(string)
 	return elements.Entries(pages, from-first, to-first, backwards)
 }
 
-// EntryBodies returns the entries of a list with the indexes from one up to below another as they are stored, in pieces:
-// see [Elements.Bodies].
+// EntryBodies returns the entries of a list with the indexes from one up to below another as they are stored,
+// in pieces: see [Elements.Bodies].
 func (h *Elements) EntryBodies(from, to int) (bodies []string) {
 	left := to - from
 	if h.Collection == nil || left == 0 {
@@ -236,8 +237,8 @@ func (h *Elements) EntryBodies(from, to int) (bodies []string) {
 	return bodies
 }
 
-// Sorted returns the elements of a sorted set in their order. They are those of now: a change of the set may or may
-// not show.
+// Sorted returns the elements of a sorted set in their order. They are those of now: a change of the set may
+// or may not show.
 func (h *Elements) Sorted() elements.Living {
 	if h.Collection == nil {
 		return elements.LivingOf(elements.OrderOf(h.Body), func(func(elements.Element)) {})

@@ -168,8 +168,9 @@ func (ns *Notes[C]) Add(c C, id string, r Reader, found bool, ts, expireAt int64
 // manyReaders is the number of readers of an id from on which it is looked whether they still cache.
 const manyReaders = 16
 
-// forgetGone removes readers of an id that cache no more: clients come and go, and some ids never change. There
-// is room for as many readers as stay before the next look, so that a reader costs the same however many they are.
+// forgetGone removes readers of an id that cache no more: clients come and go, and some ids never change.
+// There is room for as many readers as stay before the next look, so that a reader costs the same however
+// many they are.
 func (ns *Notes[C]) forgetGone(g *Group, n *Note) {
 	before := len(n.others)
 	n.others = slices.DeleteFunc(n.others, func(r Reader) bool {

@@ -87,7 +87,8 @@ func (c *Config) ConfigSet(pairs [][2]string) error {
 		return setFailed(pairs[0][0], err)
 	}
 	if i := slices.Index(options, lookUpOption("requirepass")); i >= 0 {
-		// Last, so that it is never undone: its old value is not the password that a line or file of users gave.
+		// Last, so that it is never undone: its old value is not the password that a line or file of users
+		// gave.
 		options = append(slices.Delete(options, i, i+1), lookUpOption("requirepass"))
 	}
 	for i, o := range options {

@@ -176,8 +176,8 @@ func isUserLine(line string) bool {
 	return ok && len(words) > 0 && strings.EqualFold(words[0], "user")
 }
 
-// staleUsers returns the lines of users that a config file is to have, nil if it says the same. l has read the
-// file, and said is what it says.
+// staleUsers returns the lines of users that a config file is to have, nil if it says the same. l has read
+// the file, and said is what it says.
 func (s *Settings) staleUsers(l *loader, said *Settings) ([]string, error) {
 	if s.ACLFile != "" || s.users == nil {
 		return nil, nil

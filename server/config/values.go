@@ -160,7 +160,8 @@ func orAuto[T ~int | ~int64](numbers kind[T]) kind[T] {
 	}
 }
 
-// namingAuto is a kind of [orAuto] whose errors name the word, unlike those of options that Redis has without it.
+// namingAuto is a kind of [orAuto] whose errors name the word, unlike those of options that Redis has without
+// it.
 func namingAuto[T ~int | ~int64](k kind[T]) kind[T] {
 	parse := k.parse
 	k.parse = func(text string) (T, error) {

@@ -153,8 +153,8 @@ func (p *Proxy) end() {
 	p.lost, p.watched = p.lost || p.watched, false
 }
 
-// Flush passes the commands on and sends their replies. The error ends the connection of the client. If this node
-// stops, commands that have no reply by the end get none, as at a leader that stops.
+// Flush passes the commands on and sends their replies. The error ends the connection of the client. If this
+// node stops, commands that have no reply by the end get none, as at a leader that stops.
 func (p *Proxy) Flush() error {
 	rest := p.batch
 	for len(rest) > 0 && p.gone == nil && p.stops == nil {
@@ -528,8 +528,8 @@ func (s *stream) begin(p *Proxy) { s.proxy, s.healthy = p, clock.Monotonic() }
 var errUnreachable = errors.New("the leader is unreachable")
 
 // Read reads from the leader, as long as the client waits and the leader is reachable. There is no other
-// limit: commands may block, or compute for long. A command that blocks must end at once when its client does,
-// or it would take for it what others wait for.
+// limit: commands may block, or compute for long. A command that blocks must end at once when its client
+// does, or it would take for it what others wait for.
 func (s *stream) Read(b []byte) (int, error) {
 	var left atomic.Bool
 	stop := func() {}

@@ -30,8 +30,8 @@ func (oldLeader) Dial(_ context.Context, _ uint64, state *engine.SessionState) (
 	return near, nil
 }
 
-// TestLeaderWithoutUsers: a leader that knows no users gets no command of a user who may not do everything, also
-// if the user could do everything a moment ago. The client hears where the leader is.
+// TestLeaderWithoutUsers: a leader that knows no users gets no command of a user who may not do everything,
+// also if the user could do everything a moment ago. The client hears where the leader is.
 func TestLeaderWithoutUsers(t *testing.T) {
 	t.Parallel()
 	var sent string
@@ -78,8 +78,8 @@ func (l *silentLeader) SetReadDeadline(t time.Time) error {
 	return l.Conn.SetReadDeadline(t)
 }
 
-// TestClientThatHangsUp: a client that leaves while its command waits ends the command at once, not with the next look:
-// a command that blocks would take for it what others wait for.
+// TestClientThatHangsUp: a client that leaves while its command waits ends the command at once, not with the
+// next look: a command that blocks would take for it what others wait for.
 func TestClientThatHangsUp(t *testing.T) {
 	t.Parallel()
 	var l silentLeader

@@ -75,8 +75,8 @@ func (s *Server) command(w http.ResponseWriter, r *http.Request) {
 	answer(w, reply, err)
 }
 
-// may answers why the user may not run commands: a list of reasons, each empty if it may. The body is a list of
-// commands, each with the container that is selected before; empty: none.
+// may answers why the user may not run commands: a list of reasons, each empty if it may. The body is a list
+// of commands, each with the container that is selected before; empty: none.
 func (s *Server) may(w http.ResponseWriter, r *http.Request) {
 	const mostAsked = 1 << 10
 	body, err := io.ReadAll(r.Body)

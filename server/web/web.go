@@ -58,15 +58,15 @@ type Options struct {
 
 // Backend is the server that the page shows. Safe for concurrent use.
 type Backend interface {
-	// Open returns a connection to the server, as that of a client at an address. It is that of a user who has
-	// given the password if known is set.
+	// Open returns a connection to the server, as that of a client at an address. It is that of a user who
+	// has given the password if known is set.
 	Open(addr, user string, known bool) (net.Conn, error)
 	// NeedsLogin reports whether a client begins without a user.
 	NeedsLogin() bool
 	// Proof returns what changes with the passwords of a user; false if the user may not log in.
 	Proof(user string) (proof string, ok bool)
-	// Refusal says why a user may not run a command in a container: "command", "database", "key" or "channel";
-	// empty: the user may. Words that the command lacks count as empty.
+	// Refusal says why a user may not run a command in a container: "command", "database", "key" or
+	// "channel"; empty: the user may. Words that the command lacks count as empty.
 	Refusal(user, container string, words []string) string
 	// Rights returns a value that is another one after each change of the user.
 	Rights(user string) any

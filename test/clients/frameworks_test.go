@@ -191,7 +191,8 @@ func goProgram(t *testing.T, f framework) *exec.Cmd {
 	return exec.CommandContext(t.Context(), program, "-test.run=^"+f.program+"$")
 }
 
-// TestRueidisModel runs TestRueidisNeverStale of the libraries for Go, with a server whose clock the test moves.
+// TestRueidisModel runs TestRueidisNeverStale of the libraries for Go, with a server whose clock the test
+// moves.
 func TestRueidisModel(t *testing.T) {
 	harness.Parallel(t)
 	program := goProgram(t, framework{program: "TestRueidisNeverStale"})

@@ -53,7 +53,8 @@ func (d *powerDisk) mount() {
 }
 
 func (d *powerDisk) unmount() {
-	// Lazy, since a process that another test starts holds all files of this one until it executes its program.
+	// Lazy, since a process that another test starts holds all files of this one until it executes its
+	// program.
 	if out, err := exec.Command("umount", "--lazy", d.path).CombinedOutput(); err != nil {
 		d.t.Errorf("umount: %v\n%s", err, out)
 	}

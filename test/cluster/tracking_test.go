@@ -138,8 +138,8 @@ func (c *cacher) await(names string) {
 	}
 }
 
-// TestCachesInCluster: each node tells its own clients, also of what it has passed on to the leader, and with a
-// change of leaders that nothing holds any more.
+// TestCachesInCluster: each node tells its own clients, also of what it has passed on to the leader, and with
+// a change of leaders that nothing holds any more.
 func TestCachesInCluster(t *testing.T) {
 	t.Parallel()
 	cluster := harness.StartCluster(t, 3, "--cluster-proxy", "yes")
@@ -202,9 +202,9 @@ func TestCachesInCluster(t *testing.T) {
 	}
 }
 
-// TestCachesOfNewLeaders plays random writes, deaths and changes of containers beside clients that cache, at all
-// nodes, while the lead is passed on and leaders are killed. What a client keeps after its messages is what the
-// leader has.
+// TestCachesOfNewLeaders plays random writes, deaths and changes of containers beside clients that cache, at
+// all nodes, while the lead is passed on and leaders are killed. What a client keeps after its messages is
+// what the leader has.
 func TestCachesOfNewLeaders(t *testing.T) {
 	t.Parallel()
 	m := cachesModel{Cluster: startBrief(t, "--cluster-proxy", "yes"), random: drill.Rand(t)}
@@ -242,7 +242,8 @@ type cachesModel struct {
 	told     int // messages to clients
 }
 
-// connect makes the clients of a node that there are not: one that reads at the leader, and one that reads here.
+// connect makes the clients of a node that there are not: one that reads at the leader, and one that reads
+// here.
 func (m *cachesModel) connect(n *harness.Node) {
 	m.T.Helper()
 	if slices.ContainsFunc(m.clients, func(c *cacher) bool { return c.node == n }) {

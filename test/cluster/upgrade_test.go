@@ -13,8 +13,8 @@ import (
 // no error. At each stage both programs lead with the other one following, and each gets the stores of the
 // other.
 //
-// TEST_OLDER is the path of the older build; no commit is the older one for all times. A name that begins with
-// MAYFLY_ would be an option of the servers.
+// TEST_OLDER is the path of the older build; no commit is the older one for all times. A name that begins
+// with MAYFLY_ would be an option of the servers.
 //
 //	git worktree add /tmp/older COMMIT && (cd /tmp/older && go build -o /tmp/mayfly-older .)
 //	TEST_OLDER=/tmp/mayfly-older go test ./test/cluster -run ClusterRollingUpgrade

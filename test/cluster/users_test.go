@@ -38,8 +38,8 @@ func startWithUsers(t *testing.T) (c *harness.Cluster, commands []string) {
 	return c, strings.Split(strings.TrimSpace(harness.Blocks(recipe, "sh")[0]), "\n")
 }
 
-// TestClusterUsers plays the recipe of the manual, and then random rights that differ between nodes: through a
-// follower a user can do what the follower and the leader allow.
+// TestClusterUsers plays the recipe of the manual, and then random rights that differ between nodes: through
+// a follower a user can do what the follower and the leader allow.
 func TestClusterUsers(t *testing.T) {
 	t.Parallel()
 	c, commands := startWithUsers(t)

@@ -136,8 +136,8 @@ func TestDeployContainer(t *testing.T) {
 	b.serveTests(container)
 }
 
-// serveTests runs the server of a container for tests of programs, twice: its data is in memory, a year passes
-// in no time, and nothing is left.
+// serveTests runs the server of a container for tests of programs, twice: its data is in memory, a year
+// passes in no time, and nothing is left.
 func (b *builder) serveTests(container string) {
 	b.t.Helper()
 	ctx := b.t.Context()

@@ -413,8 +413,9 @@ func TestDocsCommandLines(t *testing.T) {
 	}
 }
 
-// TestDocsByRedisCLI types the examples into redis-cli. It shows that the notation is redis-cli's and that the built program
-// does what the pages say. What follows a passing of time in a chapter is left to TestDocs in package commands.
+// TestDocsByRedisCLI types the examples into redis-cli. It shows that the notation is redis-cli's and that
+// the built program does what the pages say. What follows a passing of time in a chapter is left to TestDocs
+// in package commands.
 func TestDocsByRedisCLI(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()
@@ -600,8 +601,8 @@ func runGo(t *testing.T, program, argument string) string {
 	return string(out)
 }
 
-// programFolder returns a folder with a program, in the user's cache folder. It has the same path each time: so go run links
-// the program once.
+// programFolder returns a folder with a program, in the user's cache folder. It has the same path each time:
+// so go run links the program once.
 func programFolder(t *testing.T, program string) string {
 	t.Helper()
 	cache, err := os.UserCacheDir()
@@ -633,8 +634,9 @@ func printed(program string) (text string) {
 	return text
 }
 
-// TestDocsTools runs the blocks of shell lines that use only the tools. /var/lib is a folder of the test with the data of a
-// stopped server in /var/lib/mayfly; localhost and otherhost are running servers, and items.json is a file with an item.
+// TestDocsTools runs the blocks of shell lines that use only the tools. /var/lib is a folder of the test with
+// the data of a stopped server in /var/lib/mayfly; localhost and otherhost are running servers, and
+// items.json is a file with an item.
 func TestDocsTools(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()

@@ -42,8 +42,8 @@ type quiet struct{}
 func (quiet) Printf(context.Context, string, ...any) {}
 
 // Main runs the tests of a package: it builds mayfly once for all of them, and lets them run in the root of
-// the module. The quick form starts no program and builds none. Twice as many tests as usual run at once: they
-// wait for programs most of the time.
+// the module. The quick form starts no program and builds none. Twice as many tests as usual run at once:
+// they wait for programs most of the time.
 func Main(m *testing.M) {
 	flag.Parse()
 	cores := runtime.GOMAXPROCS(0)

@@ -128,8 +128,8 @@ const (
 	cachingRedisPySum = "85b4ab406ee9dc03a0474cf6b9c0b178d0124a9196e2d8ad7fc4c3a988e924e4"
 )
 
-// CachingRedisPy returns the path of Python and the folder with a redis-py that has a cache. The first time, it is
-// fetched from where this machine has its packages from.
+// CachingRedisPy returns the path of Python and the folder with a redis-py that has a cache. The first time,
+// it is fetched from where this machine has its packages from.
 func CachingRedisPy(t *testing.T) (python, modules string) {
 	t.Helper()
 	python = Need(t, "python3")

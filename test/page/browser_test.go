@@ -631,7 +631,8 @@ func TestPageOfHostileTexts(t *testing.T) {
 	}
 }
 
-// TestPageOfReader: a user who reads and touches sees what it may see, and no button that the server would refuse.
+// TestPageOfReader: a user who reads and touches sees what it may see, and no button that the server would
+// refuse.
 func TestPageOfReader(t *testing.T) {
 	harness.Parallel(t)
 	_, c, url := startPage(t, "--requirepass", "secret")

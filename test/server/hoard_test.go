@@ -88,7 +88,8 @@ func TestClientsThatTakeNoReplies(t *testing.T) {
 	for range 40 {
 		keys = append(keys, "a", "b", "c")
 	}
-	// While others still ask for more, the largest reply goes first: when all of them are stuck, it comes through.
+	// While others still ask for more, the largest reply goes first: when all of them are stuck, it comes
+	// through.
 	harness.WaitFor(t, "a reply that is larger than the limit", func() bool {
 		values, err := db.MGet(t.Context(), keys...).Result()
 		return err == nil && len(values) == 120 && values[119] == strings.Repeat("c", size)

@@ -260,8 +260,8 @@ func TestImportKeepsTimes(t *testing.T) {
 	}
 }
 
-// TestImportRehearsed: a dry run into a server of named users counts what the import then does. What the server
-// refuses costs nothing that follows.
+// TestImportRehearsed: a dry run into a server of named users counts what the import then does. What the
+// server refuses costs nothing that follows.
 func TestImportRehearsed(t *testing.T) {
 	harness.Parallel(t)
 	users := filepath.Join(t.TempDir(), "users.acl")
@@ -342,8 +342,8 @@ func TestExportWithoutSpace(t *testing.T) {
 	}
 }
 
-// withoutTimes cuts what differs by the moment of an import, created and ts, and the elements of hashes and sets, which
-// have no order.
+// withoutTimes cuts what differs by the moment of an import, created and ts, and the elements of hashes and
+// sets, which have no order.
 func withoutTimes(lines string) string {
 	var out strings.Builder
 	for line := range strings.Lines(lines) {

@@ -301,7 +301,8 @@ func spoiledTooFar(args []string) bool {
 	return false
 }
 
-// waitsLong reports whether a timeout of a command holds the test up: it is more than most, or 0, which is none.
+// waitsLong reports whether a timeout of a command holds the test up: it is more than most, or 0, which is
+// none.
 func waitsLong(timeout string, most float64) bool {
 	n, err := strconv.ParseFloat(timeout, 64)
 	return err == nil && (n == 0 || n > most)

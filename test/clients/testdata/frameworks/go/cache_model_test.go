@@ -12,9 +12,9 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// TestRueidisNeverStale plays $MAYFLY_STEPS random writes, deaths and changes of containers, beside reads through
-// the cache of rueidis, from the seed $MAYFLY_SEED. The server's clock stands still until the test moves it. Once
-// the messages are in, the cache has what the server has.
+// TestRueidisNeverStale plays $MAYFLY_STEPS random writes, deaths and changes of containers, beside reads
+// through the cache of rueidis, from the seed $MAYFLY_SEED. The server's clock stands still until the test
+// moves it. Once the messages are in, the cache has what the server has.
 func TestRueidisNeverStale(t *testing.T) {
 	steps, seed := number(t, "MAYFLY_STEPS"), number(t, "MAYFLY_SEED")
 	m := cacheModel{T: t, random: rand.New(rand.NewPCG(seed, 0)), writer: connect(t)}

@@ -124,8 +124,8 @@ func TestRueidis(t *testing.T) {
 	rueidisCache(t, client)
 }
 
-// rueidisCache reads through the cache of rueidis: a second read does not ask the server, until another client has
-// changed what was read, or it is dead.
+// rueidisCache reads through the cache of rueidis: a second read does not ask the server, until another
+// client has changed what was read, or it is dead.
 func rueidisCache(t *testing.T, client rueidis.Client) {
 	ctx := t.Context()
 	other := must[rueidis.Client](t)(rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{address(t)}, DisableCache: true}))
