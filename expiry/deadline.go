@@ -1,12 +1,15 @@
 package expiry
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
 
 const (
-	// MaxDeadlineName is the length in bytes of the longest name of a deadline's member.
-	MaxDeadlineName = 64
-	// MaxHold is the length in bytes of the longest reason of a hold.
-	MaxHold = 255
+	maxDeadlineName = 64  // bytes
+	maxHold         = 255 // bytes, of a reason
 	// maxDeadline is the latest deadline in seconds since 1970: the end of the year 9999, the last of RFC
 	// 3339.
 	maxDeadline = 253402300799
@@ -39,6 +42,23 @@ func ParseDeadline(name, raw, text string) (at int64, err error) {
 		}
 	}
 	return 0, &RangeError{What: Quote(name), Value: Quote(raw), Legal: legalDeadline}
+}
+
+// CheckDeadlineName returns an error for a name that the member with the deadline cannot have.
+func CheckDeadlineName(s string) error {
+	if len(s) < 1 || len(s) > maxDeadlineName || !utf8.ValidString(s) || s == "ttl" || s == "_ts" || s == "_etag" {
+		return fmt.Errorf("invalid DEADLINE %s: legal are names of 1 to %d bytes in UTF-8, but for ttl, _ts and _etag", Quote(s), maxDeadlineName)
+	}
+	return nil
+}
+
+// CheckHold returns an error for a reason that a hold cannot have. OFF ends a hold.
+func CheckHold(s string) error {
+	unprintable := func(r rune) bool { return !unicode.IsPrint(r) }
+	if len(s) < 1 || len(s) > maxHold || !utf8.ValidString(s) || strings.ContainsFunc(s, unprintable) || strings.EqualFold(s, "OFF") {
+		return fmt.Errorf("invalid HOLD %s: legal are OFF, and reasons of 1 to %d bytes in one printable line of UTF-8", Quote(s), maxHold)
+	}
+	return nil
 }
 
 // RepeatedDeadline is the error for a document with more than one root member of a deadline's name.

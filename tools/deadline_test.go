@@ -77,9 +77,11 @@ func TestImportObeysTheDeadline(t *testing.T) {
 	if !strings.Contains(report, "container strict keeps its settings: DEADLINE end, not until;") {
 		t.Error(report)
 	}
-	_, report = h.run(exitIncomplete, lines, "import", h.path("data"), "--apply-settings")
-	if !strings.Contains(report, `line 1: container "strict" has items, whose ends are recorded: its deadline stays "end" and does not become "until"`) {
-		t.Error(report)
+	for _, dry := range []string{"--dry-run=true", "--dry-run=false"} {
+		_, report = h.run(exitIncomplete, lines, "import", h.path("data"), "--apply-settings", dry)
+		if !strings.Contains(report, `line 1: container "strict" has items, whose ends are recorded: its deadline stays "end" and does not become "until"`) {
+			t.Error(dry, report)
+		}
 	}
 	// Of another system: the documents are new, and the mode decides.
 	documents := `{"id":"x","end":1700000300}

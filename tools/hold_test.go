@@ -60,10 +60,13 @@ func TestImportIntoAContainerOnHold(t *testing.T) {
 		if _, report := h.run(exitOK, line+"\n", "import", h.path("data")); !strings.Contains(report, "container orders keeps its settings: ") {
 			t.Errorf("%s: %s", line, report)
 		}
-		if _, report := h.run(exitIncomplete, line+"\n", "import", h.path("data"), "--apply-settings", "--max-kill", "9"); !strings.Contains(report, "line 1: container 'orders' is on hold: case 4711") {
-			t.Errorf("%s: %s", line, report)
+		for _, dry := range []string{"--dry-run=true", "--dry-run=false"} {
+			if _, report := h.run(exitIncomplete, line+"\n", "import", h.path("data"), "--apply-settings", "--max-kill", "9", dry); !strings.Contains(report, "line 1: container 'orders' is on hold: case 4711") {
+				t.Errorf("%s, %s: %s", line, dry, report)
+			}
 		}
 	}
+	h.refused("", []string{"invalid --max-kill -1: legal are whole numbers from 0"}, "import", h.path("data"), "--apply-settings", "--max-kill", "-1")
 	h.run(exitOK, `{"container":"orders","default":"100","hold":"case 4711"}`+"\n"+`{"container":"orders","default":"100"}`+"\n", "import", h.path("data"))
 	// A hold of the source holds the target's items too, if that is wanted.
 	held := `{"container":"free","default":"100000","hold":"case 12"}

@@ -46,7 +46,7 @@ func (o *importOptions) define(c *call) {
 	f.StringVar(&o.dir, "dir", "", "data folder to import into")
 	f.IntVar(&o.partitions, "partitions", 0, "of a new data folder; 0: 16")
 	f.IntVar(&o.maxContainers, "max-containers", keyspace.DefaultMaxContainers, "most containers in a data folder besides the databases 0 to 15; 0: no limit")
-	f.StringVar(&o.in, "in", "", "file to read; empty: standard input")
+	f.StringVar(&o.in, "in", "", "file to read; empty or -: standard input")
 	f.StringVar(&o.format, "format", "", "of the file: "+formatLines+" or "+formatDatabase+"; empty: by its first byte")
 	f.StringVar(&o.into, "container", "", "import documents of another system into this container: Cosmos DB's items, MongoDB's extended JSON, any JSON objects, in lines or as one array; or the keys of a Redis")
 	f.StringVar(&o.ttl, "ttl", "", "default TTL with which to create that container: off, -1 or seconds; empty: it exists")
@@ -69,6 +69,8 @@ func (o *importOptions) validate(from, to string) error {
 		return errors.New("--container is for lines and arrays: a buntdb database names its containers")
 	case !redis && (o.resume != "" || o.redisPassword != ""):
 		return errors.New("--resume and --redis-password-file are for an import from redis://")
+	case o.maxKill < 0:
+		return fmt.Errorf("invalid --max-kill %d: legal are whole numbers from 0", o.maxKill)
 	case redis && o.format != "":
 		return errors.New("--format is that of a file, and a Redis has none")
 	case server && o.partitions != 0:

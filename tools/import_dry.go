@@ -55,7 +55,7 @@ func (d *dryFolder) container(s settings) (r received, err error) {
 		return r, nil
 	}
 	kills, err := d.kills(&s, has.Policy)
-	if err = cmp.Or(err, d.admit(s.Name, kills)); err != nil {
+	if err = cmp.Or(s.refusedBy(has.Policy, d.items[s.Name] > 0), err, d.admit(s.Name, kills)); err != nil {
 		return r, err
 	}
 	r.note = would(differences, kills)

@@ -76,8 +76,8 @@ func (f *folderTarget) settle(tx *keyspace.Tx, c *keyspace.Container, s *setting
 		s.Policy.Mode = has.Mode
 	}
 	deadline := cmp.Or(s.Policy.Deadline, has.Deadline)
-	if !tx.DeadlineFree(c, deadline) {
-		return "", fmt.Errorf("container %q has items, whose ends are recorded: its deadline stays %q and does not become %q", s.Name, has.Deadline, deadline)
+	if err := s.refusedBy(has, !tx.DeadlineFree(c, deadline)); err != nil {
+		return "", err
 	}
 	kills := int64(tx.CountKills(c, has.Change(s.Policy.Default, s.Policy.Mode, tx.Now()), math.MaxInt))
 	if err := f.wanted.admit(s.Name, kills); err != nil {

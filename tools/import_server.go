@@ -115,7 +115,7 @@ func (s *serverTarget) settle(c *settings, has *described) (note string, err err
 		return "", err
 	}
 	if s.dry {
-		return would(differences, kills), nil
+		return would(differences, kills), c.refusedBy(has.Policy, has.items > 0)
 	}
 	set := []any{c.Name, "TTL", c.Policy.Default.String(), "MAXKILL", s.maxKill, "IFMATCH", has.etag}
 	if c.hasMode {
@@ -192,9 +192,10 @@ func (s *serverTarget) item(at place, e entry) (keyspace.Restored, error) {
 	if size := longest(it); size > s.maxValue {
 		return 0, fmt.Errorf("a value of %d bytes: max-value-size of %s allows %d", size, s.conn.address, s.maxValue)
 	}
-	if it.Kind == keyspace.Document && jsondoc.IsObject(it.Body) {
+	keeps := s.keepTimes && !e.fresh
+	if it.Kind == keyspace.Document && (jsondoc.IsObject(it.Body) || keeps && it.ExpireAt == expiry.Inherit) {
 		put := []any{e.container, id, it.Body}
-		if s.keepTimes && !e.fresh {
+		if keeps {
 			put = append(put, "TS", it.TS)
 		} else if e.keepsLeft && it.ExpireAt > 0 && policy.Default != expiry.Off {
 			if err := e.setTTL(it.ExpireAt - now); err != nil {

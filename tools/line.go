@@ -285,6 +285,19 @@ func (s *settings) differences(has expiry.Policy) (list []string) {
 	return list
 }
 
+// refusedBy returns the error of a container that exists for other settings, or nil. Recorded ends keep the
+// deadline as it is.
+func (s *settings) refusedBy(has expiry.Policy, recorded bool) error {
+	deadline := cmp.Or(s.Policy.Deadline, has.Deadline)
+	switch {
+	case has.Hold != "":
+		return &keyspace.HeldError{Container: s.Name, Reason: has.Hold}
+	case recorded && deadline != has.Deadline:
+		return fmt.Errorf("container %q has items, whose ends are recorded: its deadline stays %q and does not become %q", s.Name, has.Deadline, deadline)
+	}
+	return nil
+}
+
 // state reads the line of a container. It returns false for the line of an item.
 func (l *line) state() (s settings, ok bool, err error) {
 	if l.Default == nil || l.ID != nil || l.ID64 != nil {
@@ -293,9 +306,14 @@ func (l *line) state() (s settings, ok bool, err error) {
 	s.ContainerRecord, s.hasMode = keyspace.ContainerRecord{Name: l.Container, Created: l.Created}, l.Mode != ""
 	s.Policy.InheritDeadTo, s.Policy.OwnDeadTo = l.InheritDeadTo, l.OwnDeadTo
 	s.Policy.Deadline, s.Policy.Hold = l.Deadline, l.Hold
-	if len(l.Deadline) > expiry.MaxDeadlineName || len(l.Hold) > expiry.MaxHold {
-		return s, true, fmt.Errorf("a deadline of %d bytes and a hold of %d: legal are at most %d and %d",
-			len(l.Deadline), len(l.Hold), expiry.MaxDeadlineName, expiry.MaxHold)
+	if l.Deadline != "" {
+		err = expiry.CheckDeadlineName(l.Deadline)
+	}
+	if err == nil && l.Hold != "" {
+		err = expiry.CheckHold(l.Hold)
+	}
+	if err != nil {
+		return s, true, err
 	}
 	if l.Number != nil {
 		if *l.Number < keyspace.Databases || *l.Number > keyspace.MaxDB {

@@ -31,7 +31,9 @@ func isFolder(path string) bool {
 // that names an existing file is the file. A folder that does not exist is made only if the user says that
 // it is one: as the value of --dir, or by a path. Else it may be a file or a server that was misspelt.
 func (c *call) importPaths(values []string, in, dir string) (from, to string, err error) {
-	from = in
+	if from = in; in == "-" {
+		from = "" // as elsewhere a name of standard input
+	}
 	var targets []string
 	if dir != "" {
 		targets = append(targets, dir)
@@ -49,7 +51,7 @@ func (c *call) importPaths(values []string, in, dir string) (from, to string, er
 	}
 	for _, value := range values {
 		if slices.Contains(targets, value) && !isAddress(value) && (len(targets) == 1 || !exists(value)) {
-			if err := checkTarget(value, from); err != nil {
+			if err := checkTarget(value, from, len(targets) == 1); err != nil {
 				return "", "", err
 			}
 		}
@@ -64,14 +66,14 @@ func (c *call) importPaths(values []string, in, dir string) (from, to string, er
 }
 
 // checkTarget refuses a target that is probably something else. from is the file to import, empty if none is
-// named.
-func checkTarget(value, from string) error {
+// named. Beside another target a path is that of a file.
+func checkTarget(value, from string, alone bool) error {
 	switch {
 	case isFolder(value) || value == "":
 		return nil
 	case exists(value):
 		return fmt.Errorf("%s is a file, not a data folder: the file to read is %s", value, from)
-	case slices.Contains(dataEndings, strings.ToLower(filepath.Ext(value))):
+	case slices.Contains(dataEndings, strings.ToLower(filepath.Ext(value))), !alone && strings.ContainsRune(value, os.PathSeparator):
 		return fmt.Errorf("no such file: %s (for a new data folder of that name use --dir)", value)
 	case strings.ContainsRune(value, os.PathSeparator):
 		return nil

@@ -5,13 +5,10 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"mayfly/commands/engine"
 	"mayfly/commands/items"
 	"mayfly/expiry"
-	"mayfly/json/jsondoc"
 	"mayfly/keyspace"
 	"mayfly/redisfmt"
 )
@@ -132,24 +129,15 @@ func parseMode(s string) (expiry.Mode, error) {
 
 // parseDeadline reads the name of the member that has the deadline. It keeps a copy.
 func parseDeadline(s string) (string, error) {
-	switch {
-	case len(s) < 1 || len(s) > expiry.MaxDeadlineName || !utf8.ValidString(s),
-		s == jsondoc.TTLMember, s == jsondoc.TSMember, s == jsondoc.ETagMember:
-		return "", fmt.Errorf("invalid DEADLINE %s: legal are names of 1 to %d bytes in UTF-8, but for ttl, _ts and _etag", expiry.Quote(s), expiry.MaxDeadlineName)
-	}
-	return strings.Clone(s), nil
+	return strings.Clone(s), expiry.CheckDeadlineName(s)
 }
 
 // parseHold reads the reason of a hold, "" for OFF. It keeps a copy.
 func parseHold(s string) (string, error) {
-	unprintable := func(r rune) bool { return !unicode.IsPrint(r) }
-	switch {
-	case redisfmt.EqualFold(s, "OFF"):
+	if redisfmt.EqualFold(s, "OFF") {
 		return "", nil
-	case len(s) < 1 || len(s) > expiry.MaxHold || !utf8.ValidString(s) || strings.ContainsFunc(s, unprintable):
-		return "", fmt.Errorf("invalid HOLD %s: legal are OFF, and reasons of 1 to %d bytes in one printable line of UTF-8", expiry.Quote(s), expiry.MaxHold)
 	}
-	return strings.Clone(s), nil
+	return strings.Clone(s), expiry.CheckHold(s)
 }
 
 // parseNumber parses the number of a new container. The databases have theirs.

@@ -19,7 +19,11 @@ func parseDocPut(in *engine.Input) (engine.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	doc, err := jsondoc.Parse(in.Args[3], in.MaxValue)
+	parse := jsondoc.Parse
+	if opt.ts != 0 && !opt.withTTL { // what JSON.SET has stored elsewhere
+		parse = jsondoc.ParseValue
+	}
+	doc, err := parse(in.Args[3], in.MaxValue)
 	if err != nil {
 		return nil, err
 	}

@@ -235,6 +235,13 @@ func TestImportKeepsTimes(t *testing.T) {
 		t.Errorf("%s, %v", got, err)
 	}
 
+	// So does what JSON.SET has stored, with any root.
+	into(0, fmt.Sprintf(`{"container":"orders","id":"list","ts":%d000,"doc":[1]}`, now-1000), "--keep-times")
+	if ttl, err := c.Do(t.Context(), "DOC.TTL", "orders", "list").Int64(); err != nil || ttl > 1000 {
+		t.Errorf("a list has %d seconds to live, %v", ttl, err)
+	}
+	drill.Check(t, c.Do(t.Context(), "DOC.DEL", "orders", "list").Err())
+
 	// Settings of what exists stay, or are changed under a guard.
 	line := `{"container":"orders","default":"5","mode":"lenient","hold":"case 12"}`
 	into(0, fmt.Sprintf(`{"container":"orders","id":"old","ts":%d000,"doc":{}}`, now-1000), "--keep-times")
