@@ -25,8 +25,9 @@
 //
 // With each tick the leader asks all nodes whether they still follow, by raft's read index. When a majority
 // has answered the question of time s on the leader's clock, the lease lasts until s + 0.9 T; T is the
-// election timeout. Until then no other node has an open session, if clocks differ in rate by less than a
-// tenth. The argument:
+// election timeout. Until then no other node opens a later session or has a lease, if clocks differ in rate
+// by less than a tenth. A leader that was deposed while it applied its begin may open an earlier session
+// late: no majority answers it, so it commits nothing and confirms no read. The argument:
 //
 // Every voter promises, when it hears a leader of its term or a later one, to help no node to an election for
 // T on its own clock. It drops requests for votes, and as a candidate the answers to its own. Each node of

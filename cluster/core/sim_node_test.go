@@ -335,6 +335,9 @@ func (i *incarnation) publish() {
 	if i.w.mutant == withoutEnd && i.core.leads.deposed && i.core.Session() != 0 {
 		i.lease = i.core.now + i.core.leaseTime()
 	}
+	if i.lease > i.machine.local() {
+		i.w.checker.leased(i)
+	}
 }
 
 // observe notices that a session was opened or has ended here. Lead and Follow take a while, during which
