@@ -169,9 +169,19 @@ func aggregateOf(word string) func(a, b float64) float64 {
 	case redisfmt.EqualFold(word, "SUM"):
 		return sum
 	case redisfmt.EqualFold(word, "MIN"):
-		return func(a, b float64) float64 { return min(a, b) }
+		return func(a, b float64) float64 { // b may be no number: a counts then
+			if b < a {
+				return b
+			}
+			return a
+		}
 	case redisfmt.EqualFold(word, "MAX"):
-		return func(a, b float64) float64 { return max(a, b) }
+		return func(a, b float64) float64 {
+			if b > a {
+				return b
+			}
+			return a
+		}
 	}
 	return nil
 }
@@ -201,10 +211,10 @@ type operand struct {
 	scored            bool
 }
 
-// score returns the weighted score of an element.
+// score returns the weighted score of an element: no number for an infinite one of weight 0.
 func (o *operand) score(e keyspace.Element) float64 {
 	if o.scored {
-		return orZero(elements.ScoredOf(e).Score * o.weight)
+		return elements.ScoredOf(e).Score * o.weight
 	}
 	return o.weight
 }
@@ -236,15 +246,19 @@ func (c *combination) operands(x *engine.Context, keys []string) (o operands, er
 	return o, c.wrong
 }
 
+// smallestFirst returns the sets in the order of Redis, on which sums of fractions and of infinities depend.
+func (o *operands) smallestFirst() []operand {
+	return slices.SortedStableFunc(slices.Values(o.sets), func(a, b operand) int { return cmp.Compare(a.length, b.length) })
+}
+
 // operation calls add with the members of the result, each once, until add returns false.
 type operation func(o *operands, add func(elements.Scored) (more bool))
 
 func union(o *operands, add func(elements.Scored) bool) {
 	scores := make(map[string]float64)
-	for i := range o.sets {
-		set := &o.sets[i]
+	for _, set := range o.smallestFirst() {
 		for e := range set.All() {
-			score := set.score(e)
+			score := orZero(set.score(e))
 			if before, found := scores[e.Field]; found {
 				score = o.aggregate(before, score)
 			}
@@ -258,12 +272,12 @@ func union(o *operands, add func(elements.Scored) bool) {
 	}
 }
 
-// intersection walks the smallest set.
+// intersection walks the smallest set. As in Redis only its own scores become 0 if they are no number: those
+// of others make the sum 0, and no minimum and no maximum.
 func intersection(o *operands, add func(elements.Scored) bool) {
-	sets := slices.Clone(o.sets)
-	slices.SortStableFunc(sets, func(a, b operand) int { return cmp.Compare(a.length, b.length) })
+	sets := o.smallestFirst()
 	for e := range sets[0].All() {
-		score, everywhere := sets[0].score(e), true
+		score, everywhere := orZero(sets[0].score(e)), true
 		for i := 1; i < len(sets) && everywhere; i++ {
 			var other keyspace.Element
 			if other, everywhere = sets[i].Get(e.Field); everywhere {
