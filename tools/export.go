@@ -24,7 +24,7 @@ var exportTool = tool{
 	name:   "export",
 	syntax: "<dir or host:port> [--format ndjson|buntdb] [--out file | file]",
 	summary: "Writes everything that lives: as lines of JSON, containers first, or as one buntdb database with the keys container/id. " +
-		"From a data folder that no server uses, the export is exact. From a running server it holds what clients can see: not when keys were written, or what past defaults have killed. " +
+		"From a data folder that no server uses, the export is exact. From a running server it holds what the user may see, but not when keys were written, or what past defaults have killed. " +
 		"With --format buntdb the last argument is the file, and without another one the folder is " + defaultDir + ". " +
 		"Exit code: 0 everything is written, 2 it could not be: then there is no file.",
 	run: export,
@@ -75,7 +75,11 @@ func export(c *call) (_ int, err error) {
 	if err != nil {
 		return exitFailed, Advise(err, from)
 	}
-	fmt.Fprintf(c.Err, "exported %d containers and %d items\n", e.containers, e.items)
+	seen := ""
+	if isAddress(from) && server.user != "" { // who may not have rights to all containers
+		seen = ", all that the user " + expiry.Quote(server.user) + " may see"
+	}
+	fmt.Fprintf(c.Err, "exported %d containers and %d items%s\n", e.containers, e.items, seen)
 	return exitOK, nil
 }
 

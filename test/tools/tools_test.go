@@ -110,6 +110,15 @@ func TestExportAndImportOfRunningServers(t *testing.T) {
 		t.Errorf("the second server has\n%.2000s\nthe first\n%.2000s", got, want)
 	}
 
+	// A user gets what he may see, and the report does not say that it is everything.
+	run("ACL", "SETUSER", "shop", "on", "nopass", "~*", "db=strict", "+@all")
+	run("CONTAINER.CREATE", "strict", "TTL", "5")
+	seen, report := harness.ToolIn(t, secret, 0, "", "export", "127.0.0.1:"+a.Port, "--user", "shop")
+	if !strings.HasPrefix(seen, `{"container":"strict",`) || !strings.Contains(report, "exported 1 containers and 0 items, all that the user shop may see\n") {
+		t.Errorf("%s%s", seen, report)
+	}
+	run("CONTAINER.DROP", "strict")
+
 	// The folder, which knows more, has the same documents written at the same times.
 	if out, err := harness.Tool(t, 2, "", "export", a.Dir); out != "" || !strings.Contains(err, "in use by another process") {
 		t.Errorf("%s%s", out, err)
