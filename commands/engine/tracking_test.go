@@ -58,7 +58,7 @@ func TestOthersUseTheBrokerWhileManyChangesAreTold(t *testing.T) {
 func TestManyChangesAreToldByTheHelper(t *testing.T) {
 	t.Parallel()
 	var b Broker
-	b.held.Store(true)
+	b.Queue.helping = true // so none begins, which could be faster
 	few, many := new(keyspace.Told), new(keyspace.Told)
 	few.Changes = make([]keyspace.Change, 10)
 	many.Changes = make([]keyspace.Change, expensiveCost/stepsOfChange+1)
@@ -71,6 +71,7 @@ func TestManyChangesAreToldByTheHelper(t *testing.T) {
 	if b.deliverCheap(2); !b.Queue.HasDelivered(1) || b.Queue.HasDelivered(2) {
 		t.Errorf("of two events %d are left", b.Queue.Len())
 	}
-	b.HoldHelper(false)
-	b.Queue.WaitDelivered(2)
+	if b.deliverAny(); !b.Queue.HasDelivered(2) {
+		t.Error("the helper leaves the second event")
+	}
 }
