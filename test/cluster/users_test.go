@@ -24,7 +24,7 @@ func startWithUsers(t *testing.T) (c *harness.Cluster, commands []string) {
 	secret := harness.WriteFile(t, "secret", strings.Repeat("not very secret ", 4))
 	options := strings.Replace(harness.Blocks(recipe, "conf")[0], "cluster-secret-file secret", "cluster-secret-file "+secret, 1)
 	c = harness.NewCluster(t, "--config", harness.WriteFile(t, "mayfly.conf", options))
-	c.User, c.Password = "ops", "change-me"
+	c.User, c.Password = "admin", "change-me"
 	if drill.Pick(false, false, true) {
 		c.Program = filepath.Join(t.TempDir(), "mayfly-race")
 		if err := harness.Build(c.Program, "-race"); err != nil {
