@@ -162,7 +162,7 @@ func Nearest(word string, list []string) string {
 	best, least := "", 3
 	for _, candidate := range list {
 		d := difference(word, candidate)
-		if d < len(word) && (d < least || d == least && len(candidate) == len(word)) {
+		if d < len(word) && (d < least || d == least && best != "" && len(candidate) == len(word)) {
 			best, least = candidate, d
 		}
 	}

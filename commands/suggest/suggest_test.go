@@ -22,7 +22,7 @@ func TestCommand(t *testing.T) {
 func TestNearest(t *testing.T) {
 	t.Parallel()
 	list := []string{"import", "export", "check"}
-	for word, want := range map[string]string{"imort": "import", "exxport": "export", "chekc": "check", "chack": "check", "other": "", "": ""} {
+	for word, want := range map[string]string{"imort": "import", "exxport": "export", "chekc": "check", "chack": "check", "other": "", "cabek": "", "": ""} {
 		if got := Nearest(word, list); got != want {
 			t.Errorf("%s: %q, want %q", word, got, want)
 		}
