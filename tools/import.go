@@ -34,8 +34,9 @@ type importOptions struct {
 	changes
 	server                    serverOptions
 	dir, in, format           string
-	into, ttl                 string // the container that is named, and its default
-	resume, redisPassword     string // files
+	into, ttl                 string     // the container that is named, and its default
+	defaultTTL                expiry.TTL // as ttl says
+	resume, redisPassword     string     // files
 	partitions, maxContainers int
 	strict, keepTimes, dry    bool
 }
@@ -59,8 +60,8 @@ func (o *importOptions) define(c *call) {
 	f.StringVar(&o.redisPassword, "redis-password-file", "", "file with the password of the Redis in its first line; empty: that of its address")
 }
 
-// validate refuses options that do not belong together.
-func (o *importOptions) validate(from, to string) error {
+// validate refuses options that are illegal or do not belong together, before anything is made.
+func (o *importOptions) validate(from, to string) (err error) {
 	redis, server := isRedisURL(from), o.dir == "" && isAddress(to)
 	switch {
 	case o.into == "" && o.ttl != "" && !redis:
@@ -76,7 +77,10 @@ func (o *importOptions) validate(from, to string) error {
 	case server && o.partitions != 0:
 		return errors.New("the number of a running server's partitions is its own")
 	}
-	return nil
+	if o.ttl != "" {
+		o.defaultTTL, err = expiry.ParseDefault(o.ttl)
+	}
+	return err
 }
 
 func importItems(c *call) (code int, err error) {
@@ -114,10 +118,10 @@ func importItems(c *call) (code int, err error) {
 	if m.to, err = m.target(to); err != nil {
 		return exitFailed, err
 	}
-	if err = m.makeNamed(); err == nil {
-		err = read()
+	if err = m.makeNamed(); err != nil {
+		return exitFailed, errors.Join(err, m.to.close())
 	}
-	err = errors.Join(err, m.to.close())
+	err = errors.Join(read(), m.to.close())
 	m.report()
 	switch {
 	case err != nil:
@@ -169,10 +173,7 @@ func (m *importer) makeNamed() error {
 		return nil
 	}
 	made := settings{ContainerRecord: keyspace.ContainerRecord{Name: m.into, Created: m.Clock.Now()}}
-	var err error
-	if made.Policy.Default, err = expiry.ParseDefault(m.ttl); err != nil {
-		return err
-	}
+	made.Policy.Default = m.defaultTTL
 	return m.container(made)
 }
 

@@ -109,7 +109,16 @@ nonsense
 	h.refused(`[{"id":"a"}`, []string{"the array does not end"}, "import", h.path("array"), "--container", "orders")
 	h.refused(`[{"id":"a"},{`, []string{"item 2"}, "import", h.path("array"), "--container", "orders")
 	h.refused(lines, []string{"invalid container name"}, "import", h.path("array"), "--container", "or ders")
-	h.refused(lines, []string{"invalid default TTL 0"}, "import", h.path("array"), "--container", "orders", "--ttl", "0")
+	for _, ttl := range []string{"0", "1h"} {
+		text := "mayfly import: invalid default TTL " + ttl
+		if _, report := h.run(exitFailed, lines, "import", h.path("none")+"/", "--container", "orders", "--ttl", ttl); !strings.HasPrefix(report, text) || exists(h.path("none")) {
+			t.Error(report)
+		}
+	}
+	full := []string{"import", h.path("array"), "--max-containers", "1", "--ttl", "5", "--container", "carts"}
+	if _, report := h.run(exitFailed, lines, full...); !strings.HasPrefix(report, `mayfly import: cannot create container "carts"`) {
+		t.Error(report)
+	}
 	h.refused(lines, []string{"--container names"}, "import", h.path("array"), "--ttl", "5")
 	h.refused(lines, []string{"buntdb"}, "import", h.path("array"), "--container", "orders", "--format", "buntdb")
 	_, report = h.run(exitIncomplete, `{"id":"a"}`, "import", h.path("array"))
