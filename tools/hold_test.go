@@ -50,9 +50,13 @@ func TestImportIntoAContainerOnHold(t *testing.T) {
 	later := `{"container":"orders","id":"a","ts":1700000001000,"doc":{"there":1}}
 {"container":"orders","id":"b","ts":1700000001000,"doc":{"there":1}}
 `
-	_, report := h.run(exitIncomplete, later, "import", h.path("data"))
-	if !strings.Contains(report, "line 1: container 'orders' is on hold: case 4711") || strings.Contains(report, "line 2") {
-		t.Error(report)
+	for _, dry := range []string{"--dry-run=true", "--dry-run=false"} {
+		_, report := h.run(exitIncomplete, later+strings.SplitAfter(later, "\n")[1], "import", h.path("data"), dry)
+		for _, want := range []string{"line 1: container 'orders' is on hold: case 4711", "0 containers and 1 items; 0 are dead, 1 were written later where they go to, 1 lines are bad"} {
+			if !strings.Contains(report, want) {
+				t.Errorf("%s: no %q in\n%s", dry, want, report)
+			}
+		}
 	}
 	for _, line := range []string{
 		`{"container":"orders","default":"5"}`, `{"container":"orders","default":"100","hold":"case 12"}`,

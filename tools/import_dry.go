@@ -12,16 +12,18 @@ import (
 )
 
 // dryFolder stands for a data folder in which an import changes nothing. It knows the containers of the
-// folder. Of its items it knows only how many there are: one that was written later does not show.
+// folder. Of its items it knows only how many there are, but for those on hold: another one that was written
+// later does not show.
 type dryFolder struct {
 	*importer
 	dir        string // empty: there is no folder yet
 	containers map[string]*keyspace.ContainerRecord
-	items      map[string]int // by container
+	items      map[string]int      // by container
+	held       map[[2]string]int64 // when items on hold were written (ms), by container and id
 }
 
 func (m *importer) newDryFolder(dir string) (*dryFolder, error) {
-	d := &dryFolder{importer: m, containers: make(map[string]*keyspace.ContainerRecord), items: make(map[string]int)}
+	d := &dryFolder{importer: m, containers: make(map[string]*keyspace.ContainerRecord), items: make(map[string]int), held: make(map[[2]string]int64)}
 	for n := range keyspace.Databases {
 		name := strconv.Itoa(n)
 		d.containers[name] = &keyspace.ContainerRecord{Name: name, DB: uint32(n), Policy: expiry.Policy{Default: expiry.Forever}}
@@ -33,10 +35,18 @@ func (m *importer) newDryFolder(dir string) (*dryFolder, error) {
 	return d, repair.Read(vfs.OS, dir, m.Clock, func(c keyspace.ContainerRecord) error {
 		d.containers[c.Name] = &c
 		return nil
-	}, func(container, _ string, _ keyspace.Item) error {
+	}, func(container, id string, it keyspace.Item) error {
 		d.items[container]++
+		d.hold(container, id, it.TS)
 		return nil
 	})
+}
+
+// hold keeps when an item was written, if its container is on hold.
+func (d *dryFolder) hold(container, id string, ts int64) {
+	if c := d.containers[container]; c != nil && c.Policy.Hold != "" {
+		d.held[[2]string{container, id}] = ts
+	}
 }
 
 func (d *dryFolder) container(s settings) (r received, err error) {
@@ -87,6 +97,10 @@ func (d *dryFolder) item(_ place, e entry) (keyspace.Restored, error) {
 	if c.Policy.Dead(min(e.item.TS, now), e.item.ExpireAt, now) {
 		return keyspace.Dead, nil
 	}
+	if there, ok := d.held[[2]string{e.container, e.id}]; ok {
+		return e.kept(c.Policy.Hold, there)
+	}
+	d.hold(e.container, e.id, e.item.TS)
 	return keyspace.Stored, nil
 }
 

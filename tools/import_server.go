@@ -193,6 +193,17 @@ func (s *serverTarget) item(at place, e entry) (keyspace.Restored, error) {
 		return 0, fmt.Errorf("a value of %d bytes: max-value-size of %s allows %d", size, s.conn.address, s.maxValue)
 	}
 	keeps := s.keepTimes && !e.fresh
+	if s.dry && policy.Hold != "" {
+		there, err := s.written(e.container, id)
+		switch {
+		case err != nil:
+			return 0, err
+		case there != 0 && keeps && it.Kind == keyspace.Document:
+			return e.kept(policy.Hold, there)
+		case there != 0: // the one of the import counts as written now
+			return e.kept(policy.Hold, 0)
+		}
+	}
 	if it.Kind == keyspace.Document && (jsondoc.IsObject(it.Body) || keeps && it.ExpireAt == expiry.Inherit) {
 		put := []any{e.container, id, it.Body}
 		if keeps {
@@ -249,6 +260,18 @@ func (s *serverTarget) item(at place, e entry) (keyspace.Restored, error) {
 		err = cmp.Or(err, s.send(at, 0, "EXEC"))
 	}
 	return keyspace.Stored, err
+}
+
+// written returns when an item of the server was written (ms), 0 if it does not exist.
+func (s *serverTarget) written(container, id string) (ts int64, err error) {
+	reply, err := s.conn.do("DOC.EXPLAIN", container, id)
+	if err == nil {
+		ts, _ = field[int64](reply, "ts") // null: there is none
+	}
+	if _, refused := errors.AsType[redis.Error](err); refused { // there is no such container yet
+		return 0, nil
+	}
+	return ts, s.judge(err)
 }
 
 // longest returns the length in bytes of an item's longest value: a server closes the connection on which a

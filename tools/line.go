@@ -291,9 +291,9 @@ func (s *settings) refusedBy(has expiry.Policy, recorded bool) error {
 	deadline := cmp.Or(s.Policy.Deadline, has.Deadline)
 	switch {
 	case has.Hold != "":
-		return &keyspace.HeldError{Container: s.Name, Reason: has.Hold}
+		return unsettled((&keyspace.HeldError{Container: s.Name, Reason: has.Hold}).Error())
 	case recorded && deadline != has.Deadline:
-		return fmt.Errorf("container %q has items, whose ends are recorded: its deadline stays %q and does not become %q", s.Name, has.Deadline, deadline)
+		return unsettled(fmt.Sprintf("container %q has items, whose ends are recorded: its deadline stays %q and does not become %q", s.Name, has.Deadline, deadline))
 	}
 	return nil
 }
@@ -306,6 +306,9 @@ func (l *line) state() (s settings, ok bool, err error) {
 	s.ContainerRecord, s.hasMode = keyspace.ContainerRecord{Name: l.Container, Created: l.Created}, l.Mode != ""
 	s.Policy.InheritDeadTo, s.Policy.OwnDeadTo = l.InheritDeadTo, l.OwnDeadTo
 	s.Policy.Deadline, s.Policy.Hold = l.Deadline, l.Hold
+	if strings.EqualFold(l.Hold, "OFF") {
+		return s, true, errors.New("invalid hold OFF: a container without a hold has no member hold")
+	}
 	if l.Deadline != "" {
 		err = expiry.CheckDeadlineName(l.Deadline)
 	}
@@ -343,6 +346,15 @@ type entry struct {
 	keepsLeft     bool  // a document keeps what is left of its ttl where its clock starts anew
 	accepted      bool  // a container has accepted the member ttl before
 	ignored       error // why the member ttl of a document does not count
+}
+
+// kept returns what becomes of an item if its container is on hold and has one under its id, written at there
+// (ms): that one stays.
+func (e *entry) kept(reason string, there int64) (keyspace.Restored, error) {
+	if there >= e.item.TS {
+		return keyspace.Newer, nil
+	}
+	return 0, unsettled((&keyspace.HeldError{Container: e.container, Reason: reason}).Error())
 }
 
 // bodyOf returns the members that have the body of an item of a kind. Of a document it is what raw has.

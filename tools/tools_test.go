@@ -338,7 +338,7 @@ func TestImportReportsBadLines(t *testing.T) {
 		`{"container":"new","default":"1","deadline":"ttl"}`:                                "invalid DEADLINE ttl: legal are",
 		`{"container":"new","default":"1","deadline":"_ts"}`:                                "invalid DEADLINE _ts: legal are",
 		`{"container":"new","default":"1","hold":"a\r\nb"}`:                                 "invalid HOLD",
-		`{"container":"new","default":"1","hold":"Off"}`:                                    "invalid HOLD Off: legal are",
+		`{"container":"new","default":"1","hold":"Off"}`:                                    "invalid hold OFF: a container without a hold has no member hold",
 		`{"container":"new","default":"1","indexes":[["n"]]}`:                               `index ["n"]: invalid path "n"`,
 		`{"container":"new","default":"1","indexes":[[]]}`:                                  "0 paths: legal are 1 to 4",
 		`{"container":"new","default":"1","indexes":[` + manyIndexes + `["/z"]]}`:           "17 indexes: legal are at most 16 a container",

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -57,8 +58,34 @@ func TestHoldsBetweenRunningServers(t *testing.T) {
 		}
 	}
 	run(conn, "ERR invalid expiresAt 5: legal are moments that have not passed", "DOC.PUT", "logins", "t", `{"expiresAt":5}`)
-	if _, report := harness.Tool(t, 1, lines, "import", "127.0.0.1:"+b.Port); !strings.Contains(report, "container '0' is on hold: case 4711") {
-		t.Error(report)
+	// A dry run says what the import then does with what is on hold or recorded.
+	run(conn, "OK", "CONTAINER.CREATE", "terms", "TTL", "1000", "DEADLINE", "end")
+	run(conn, "OK", "DOC.PUT", "terms", "s", `{}`)
+	settings := `{"container":"0","default":"2"}` + "\n" + `{"container":"terms","default":"1000","deadline":"until"}` + "\n"
+	later := fmt.Sprintf(`{"container":"0","id":"d","ts":%d,"doc":{}}`, time.Now().UnixMilli()) + "\n"
+	items := ""
+	for line := range strings.Lines(lines) {
+		if strings.HasPrefix(line, `{"container":"0","id":`) {
+			items += line
+		}
+	}
+	count := func(newer, bad int) string {
+		return fmt.Sprintf(" 0 items; 0 are dead, %d were written later where they go to, %d lines are bad", newer, bad)
+	}
+	for _, step := range []struct {
+		input, count string
+		options      []string
+	}{
+		{items, count(0, 2), nil},
+		{items + later, count(1, 2), []string{"--keep-times"}},
+		{settings, count(0, 2), []string{"--apply-settings", "--max-kill", "9"}},
+	} {
+		for _, rehearsal := range []string{"--dry-run=true", "--dry-run=false"} {
+			_, report := harness.Tool(t, 1, step.input, append([]string{"import", "127.0.0.1:" + b.Port, rehearsal}, step.options...)...)
+			if !strings.Contains(report, "container '0' is on hold: case 4711") || !strings.Contains(report, step.count) {
+				t.Errorf("%s %v: %s, want %s", rehearsal, step.options, report, step.count)
+			}
+		}
 	}
 	run(conn, "OK", "CONTAINER.SET", "0", "HOLD", "off")
 	harness.WaitFor(t, "the dead to go, and never and list to stay", func() bool {
