@@ -73,6 +73,18 @@ func TestWhatWakesTakers(t *testing.T) {
 	}
 }
 
+// So does what CONTAINER.UNDO brings back.
+func TestUndoWakesTakers(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	w.expect("OK", "CONFIG", "SET", "undo-window", "300")
+	w.expect("(integer) 1", "RPUSH", "q", "v")
+	w.expect("OK", "FLUSHDB")
+	b := w.block(2, "BLPOP", "q", "0")
+	w.do(1, "CONTAINER.UNDO", "0")
+	b.expect(pushed("q", "v"))
+}
+
 // A chain of those who move entries ends where it should, and the error of one is not that of the next.
 func TestTakersThatMove(t *testing.T) {
 	t.Parallel()
