@@ -52,10 +52,10 @@ func CheckDeadlineName(s string) error {
 	return nil
 }
 
-// CheckHold returns an error for a reason that a hold cannot have. OFF ends a hold.
+// CheckHold returns an error for a reason that a hold cannot have. The caller knows OFF, which ends a hold.
 func CheckHold(s string) error {
 	unprintable := func(r rune) bool { return !unicode.IsPrint(r) }
-	if len(s) < 1 || len(s) > maxHold || !utf8.ValidString(s) || strings.ContainsFunc(s, unprintable) || strings.EqualFold(s, "OFF") {
+	if len(s) < 1 || len(s) > maxHold || !utf8.ValidString(s) || strings.ContainsFunc(s, unprintable) {
 		return fmt.Errorf("invalid HOLD %s: legal are OFF, and reasons of 1 to %d bytes in one printable line of UTF-8", Quote(s), maxHold)
 	}
 	return nil

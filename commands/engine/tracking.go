@@ -220,7 +220,7 @@ func (e *Engine) trackForwarded(s *Session, r *Row, args []string) {
 }
 
 // stepsOfChange is the cost of telling a change, or a reader of it, in steps as of matching a message. From
-// some thousands on the helper tells them: whoever publishes or changes something meanwhile does not.
+// some thousands on the helper tells them: others that publish or change something meanwhile do not.
 const stepsOfChange = 512
 
 // OnTold tells clients that cache. It is the OnTold of a keyspace.
