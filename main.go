@@ -231,7 +231,7 @@ func openKeyspace(settings *config.Settings, engine *engine.Engine, log zerolog.
 		OnDeath:      engine.Broker.OnDeath,
 		OnShed:       engine.Broker.OnShed,
 		DeathsHeard:  engine.Broker.DeathsHeard,
-		OnLogged:     engine.OnLogged,
+		OnLogged:     engine.Waiters.Signal,
 		OnTold:       engine.Broker.OnTold,
 		Caches:       engine.Broker.Caches,
 		Loaded:       loaded,

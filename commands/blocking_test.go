@@ -3,6 +3,7 @@ package commands
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -34,6 +35,49 @@ func TestTakersAreServedInTheirOrder(t *testing.T) {
 	w.expect("(integer) 0", "EXISTS", "q")
 	w.expect("(integer) 1", "LPUSH", "other", "d")
 	takers[3].expect(pushed("other", "d"))
+}
+
+// Who waits for another kind, or for another key first, changes nothing of the order.
+func TestTakersOfSeveralKeysAndKinds(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		takers []string
+		calls  []string
+		want   []string // the value that each takes; empty: it goes on waiting
+	}{
+		{[]string{"BZPOPMIN q 0", "BLPOP q 0"}, []string{"RPUSH q a"}, []string{"", "a"}},
+		{[]string{"BLPOP q 0", "BZPOPMIN q 0"}, []string{"ZADD q 1 a"}, []string{"", "a"}},
+		{[]string{"BRPOPLPUSH q to 0", "BZMPOP 0 1 q MAX"}, []string{"ZADD q 1 a"}, []string{"", "a"}},
+		{[]string{"BZPOPMIN q 0", "BLPOP q 0"}, []string{"MULTI", "RPUSH q x", "DEL q", "ZADD q 1 a", "EXEC"}, []string{"a", ""}},
+		{[]string{"BLPOP q r 0", "BLPOP q 0", "BLPOP r q 0"}, []string{"RPUSH q a b"}, []string{"a", "b", ""}},
+		{[]string{"BZPOPMIN q r 0", "BZPOPMIN q 0", "BZPOPMIN r q 0"}, []string{"ZADD q 1 a 2 b"}, []string{"a", "b", ""}},
+		{[]string{"BLPOP q r 0", "BLPOP q 0", "BLPOP r q 0"}, []string{"RPUSH q a b c"}, []string{"a", "b", "c"}},
+		{[]string{"BLMOVE r q LEFT LEFT 0", "BLPOP q 0", "BLPOP r q 0"}, []string{"RPUSH r a"}, []string{"a", "a", ""}},
+	} {
+		w := newHarness(t)
+		var takers []*blocked
+		for i, take := range c.takers {
+			takers = append(takers, w.block(2+i, strings.Fields(take)...))
+		}
+		for _, call := range c.calls {
+			w.do(1, strings.Fields(call)...)
+		}
+		for i, b := range takers {
+			if c.want[i] != "" && !strings.Contains(notation(b.woken()), strconv.Quote(c.want[i])) {
+				t.Errorf("%q of %q takes %s, want %q", c.takers[i], c.takers, notation(b.out.Reply), c.want[i])
+			}
+			for _, b := range slices.Backward(takers) { // who waits longest looks last
+				if b.out.Deferred && drill.Done(b.out.Resume) {
+					b.again()
+				}
+			}
+		}
+		for i, b := range takers {
+			if c.want[i] == "" && !b.out.Deferred {
+				t.Errorf("%q of %q takes %s", c.takers[i], c.takers, notation(b.out.Reply))
+			}
+		}
+	}
 }
 
 // Whatever brings a collection under a key wakes who waits for it.

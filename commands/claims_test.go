@@ -216,7 +216,7 @@ func TestClaimWaits(t *testing.T) {
 			if got := <-next; !strings.Contains(got, entry) {
 				t.Errorf("the next reader gets %s", got)
 			}
-			w.engine.Waiters.Unblock(3, engine.WaitTimeout)
+			w.engine.Waiters.Unblock(3, false)
 			if got := <-other; got != "(nil)" {
 				t.Errorf("a reader without CLAIM gets %s", got)
 			}

@@ -447,8 +447,8 @@ func clockYear(t *testing.T, items int) (seen []string, took time.Duration) {
 		began := clock.Monotonic()
 		do("CLOCK", "ADVANCE", "2628000")
 		took += clock.Monotonic() - began
-		w.engine.Waiters.Unblock(3, engine.WaitTimeout)
-		w.engine.Waiters.Unblock(6, engine.WaitTimeout)
+		w.engine.Waiters.Unblock(3, false)
+		w.engine.Waiters.Unblock(6, false)
 		seen = append(seen, fmt.Sprint("month ", month), <-one, <-worker, <-other, <-third)
 		do("XREVRANGE", log, "+", "-", "COUNT", "3")
 		do("XPENDING", log, "g")

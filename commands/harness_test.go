@@ -102,7 +102,7 @@ func (w *harness) open() {
 	w.host.engine = w.engine
 	options := keyspace.Options{
 		FS: w.disk, Dir: w.dir, Partitions: 4, Clock: w.clock, NoPurge: true, OnDeath: broker.OnDeath, OnShed: broker.OnShed, DeathsHeard: broker.DeathsHeard,
-		OnLogged: w.engine.OnLogged, OnTold: broker.OnTold, Caches: broker.Caches, Stepped: w.stepped,
+		OnLogged: w.engine.Waiters.Signal, OnTold: broker.OnTold, Caches: broker.Caches, Stepped: w.stepped,
 	}
 	if w.log != nil {
 		options.Replicator = w.log
@@ -220,7 +220,7 @@ func (w *harness) do(session int, args ...string) engine.Reply {
 		select {
 		case <-w.last.Resume:
 		case <-time.After(mostWait):
-			w.engine.Waiters.Unblock(s.ID, engine.WaitTimeout)
+			w.engine.Waiters.Unblock(s.ID, false)
 		}
 		w.last = w.engine.Execute(s, args)
 	}

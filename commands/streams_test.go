@@ -324,12 +324,12 @@ func TestXReadGoesOnWaiting(t *testing.T) {
 	w.die("c", 1)
 	b := w.block(2, "XREAD", "BLOCK", "0", "STREAMS", streamKey, "$")
 	for range 3 {
-		w.engine.OnLogged("c")
+		w.engine.Waiters.Signal("c")
 		<-b.out.Resume
 		b.again()
 		b.waits()
 	}
-	w.engine.OnLogged("other")
+	w.engine.Waiters.Signal("other")
 	w.expect("(integer) 1", "XTRIM", streamKey, "MAXLEN", "0")
 	b.waits()
 	w.die("c", 1)
@@ -402,7 +402,7 @@ func TestWaitsAreCharged(t *testing.T) {
 	}
 	args = append(args, strings.Fields(strings.Repeat("$ ", n))...)
 	b := w.block(2, args...)
-	if size := s.Memory.Size(); size < n*engine.PlaceSize {
+	if size := s.Memory.Size(); size < n*200 {
 		t.Errorf("%d bytes are charged", size)
 	}
 	w.expect("(integer) 1", "CLIENT", "UNBLOCK", "2")

@@ -322,7 +322,7 @@ func (w *hostileWorld) play(words []string, moves bool) string {
 	}
 	told := notation(w.do(2, words...))
 	if s := w.session(2); s.Wait != nil {
-		w.engine.Waiters.Unblock(2, engine.WaitTimeout)
+		w.engine.Waiters.Unblock(2, false)
 	}
 	for _, session := range []int{2, 4} {
 		for _, m := range w.received(session) {
@@ -511,7 +511,7 @@ func TestBlockedReaderIsJudgedAgain(t *testing.T) {
 		t.Fatal("the reader does not wait")
 	}
 	w.expect("OK", "ACL", "SETUSER", "u", "resetdbs")
-	w.engine.Waiters.Unblock(2, engine.WaitTimeout)
+	w.engine.Waiters.Unblock(2, false)
 	<-out.Resume
 	out = w.engine.Execute(s, []string{"XREAD", "BLOCK", "0", "STREAMS", "__keyevent@mine__:expired", "$"})
 	if out.Reply.Str != "NOPERM No permissions to access database" || s.Wait != nil {

@@ -34,7 +34,7 @@ func realServer(t testing.TB, options ...string) (s *Server, address string) {
 func realEngine(t testing.TB, s *Server) *engine.Engine {
 	t.Helper()
 	e := &engine.Engine{Host: s, Log: zerolog.Nop()}
-	ks, err := keyspace.Open(keyspace.Options{Dir: s.Settings().Dir, Partitions: 4, OnDeath: e.Broker.OnDeath, DeathsHeard: e.Broker.DeathsHeard, OnLogged: e.OnLogged, OnTold: e.Broker.OnTold, Caches: e.Broker.Caches})
+	ks, err := keyspace.Open(keyspace.Options{Dir: s.Settings().Dir, Partitions: 4, OnDeath: e.Broker.OnDeath, DeathsHeard: e.Broker.DeathsHeard, OnLogged: e.Waiters.Signal, OnTold: e.Broker.OnTold, Caches: e.Broker.Caches})
 	drill.Check(t, err)
 	t.Cleanup(func() {
 		drill.Report(t, ks.Close())

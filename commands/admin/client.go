@@ -217,13 +217,13 @@ func runClientUnpause(x *engine.Context) engine.Reply {
 }
 
 func parseClientUnblock(in *engine.Input) (engine.Run, error) {
-	why := engine.WaitTimeout
+	withError := false
 	switch {
 	case len(in.Args) > 4:
 		return nil, engine.Errorf(engine.ErrSubcommandCall, engine.Shown(in.Args[1]), "CLIENT")
 	case len(in.Args) == 3, redisfmt.EqualFold(in.Args[3], "TIMEOUT"):
 	case redisfmt.EqualFold(in.Args[3], "ERROR"):
-		why = engine.WaitError
+		withError = true
 	default:
 		return nil, errUnblockReason
 	}
@@ -236,7 +236,7 @@ func parseClientUnblock(in *engine.Input) (engine.Run, error) {
 		if !x.SeesAll() && slices.ContainsFunc(x.Engine.Host.Sessions(), theirs) {
 			return engine.Flag(false)
 		}
-		return engine.Flag(x.Engine.Waiters.Unblock(id, why))
+		return engine.Flag(x.Engine.Waiters.Unblock(id, withError))
 	}, nil
 }
 

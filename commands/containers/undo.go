@@ -56,7 +56,7 @@ func parseContainerUndo(in *engine.Input) (engine.Run, error) {
 		if done == nil {
 			return engine.Null
 		}
-		x.FilledAll(cmp.Or(as, name))
+		x.Engine.Waiters.FilledAll(cmp.Or(as, name))
 		return engine.Map(engine.Bulk("what"), engine.Bulk(string(done.What)), engine.Bulk("at"), engine.Integer(done.At), engine.Bulk("by"), engine.TextOrNull(done.By))
 	}, nil
 }

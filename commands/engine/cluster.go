@@ -118,7 +118,7 @@ func (e *Engine) LeaderChanged(v *topology.View) {
 		l.master, l.known = *v.Leader, true
 	}
 	if l.led && !v.Leads() {
-		e.Waiters.deposeAll()
+		e.Waiters.EndAll()
 		e.Scripts.EndAll(errScriptDeposed)
 		if !e.proxy.Load() { // else they are served on
 			e.disconnectLed()

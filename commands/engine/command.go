@@ -219,7 +219,7 @@ type Context struct {
 	// if the Run is to run again in a new transaction. Nil: nothing.
 	Outside func() (reply Reply, again bool)
 
-	// resume is what a command waits for that has nothing to return yet: see waiters. Nil: it does not wait.
+	// resume is what a command waits for that has nothing to return yet: see Block. Nil: it does not wait.
 	resume <-chan struct{}
 
 	Abandoned bool // the command has ended early, because nothing takes its reply: see watch

@@ -12,6 +12,7 @@ import (
 
 	"mayfly/commands/access"
 	"mayfly/commands/latency"
+	"mayfly/commands/waiting"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 	"mayfly/redisfmt"
@@ -64,7 +65,7 @@ type Engine struct {
 	Stats   statistics
 	Queries queryStats
 	Backups backupStats
-	Waiters waiters
+	Waiters waiting.Lines
 	Pause   pause
 	Auth    access.Guesses
 	Memory  memoryLimit
@@ -253,7 +254,7 @@ func (e *Engine) Execute(s *Session, args []string) (out Outcome) {
 // large, and returning it copies it at every level.
 func (e *Engine) execute(s *Session, args []string, out *Outcome) {
 	defer e.recoverPanic(s, args, &out.Reply)
-	if s.Wait != nil && s.Wait.deposed.Load() {
+	if s.Wait != nil && s.Wait.Deposed() {
 		out.Reply, out.Close = Fail(ErrDeposed), true
 		return
 	}

@@ -9,6 +9,7 @@ import (
 
 	"mayfly/commands/access"
 	"mayfly/commands/events"
+	"mayfly/commands/waiting"
 	"mayfly/expiry"
 	"mayfly/keyspace"
 )
@@ -75,8 +76,8 @@ type running struct {
 	lastLookup cachedLookup
 	lastEnd    time.Duration // when the last command ended; 0 if the session has waited since
 
-	Wait    *wait // of the running command, which waits; nil: it does not
-	stirred *wait // that was woken and has ended; nil: its reply has left
+	Wait    *blocked      // of the running command, which waits; nil: it does not
+	stirred *waiting.Wait // that was woken and has ended; nil: its reply has left
 }
 
 // scriptSession is what a session knows of its running script.
@@ -179,7 +180,7 @@ func (s *Session) Answered() {
 	}
 	if w := s.stirred; w != nil {
 		s.stirred = nil
-		s.Ctx.Engine.Waiters.answered(w)
+		s.Ctx.Engine.Waiters.Answered(w)
 	}
 }
 

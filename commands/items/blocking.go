@@ -5,6 +5,8 @@ import (
 	"math/big"
 
 	"mayfly/commands/engine"
+	"mayfly/commands/waiting"
+	"mayfly/keyspace"
 	"mayfly/redisfmt"
 )
 
@@ -31,9 +33,9 @@ func ParseSeconds(text string) (ms int64, err error) {
 
 // Taking is the Run of a command that takes elements from the first of its keys that has some, and waits for
 // a time in ms if none has: 0 for ever, negative not at all. take returns false if a key has none; one that
-// has got another kind meanwhile counts as such. Clients that wait for a key are served in the order in which
-// they came.
-func Taking(keys []string, ms int64, take func(x *engine.Context, key string) (reply engine.Reply, taken bool)) engine.Run {
+// has got another kind meanwhile counts as such. Clients that wait for a kind under a key are served in the
+// order in which they came.
+func Taking(keys []string, kind keyspace.Kind, ms int64, take func(x *engine.Context, key string) (reply engine.Reply, taken bool)) engine.Run {
 	return func(x *engine.Context) engine.Reply {
 		if reply, over := x.WaitEnded(); over {
 			return reply
@@ -41,7 +43,7 @@ func Taking(keys []string, ms int64, take func(x *engine.Context, key string) (r
 		if ms >= 0 && x.HeldByClock() {
 			return engine.Reply{}
 		}
-		for _, key := range keys {
+		for _, key := range x.Turns(keys) {
 			if reply, taken := take(x, key); taken {
 				return reply
 			}
@@ -50,12 +52,12 @@ func Taking(keys []string, ms int64, take func(x *engine.Context, key string) (r
 			return engine.NullArray
 		}
 		database := x.Session.Database
-		return x.Block(engine.Wait{Time: ms, MinIdle: -1, Oldest: math.MaxInt64, Lines: func() (lines []engine.LineKey) {
+		return x.Block(engine.Wait{Time: ms, MinIdle: -1, Oldest: math.MaxInt64, Lines: func() (lines []waiting.Key) {
 			seen := make(map[string]bool, len(keys))
 			for _, key := range keys {
 				if !seen[key] {
 					seen[key] = true
-					lines = append(lines, engine.LineOfKey(database, key))
+					lines = append(lines, waiting.LineOfKey(database, key, kind))
 				}
 			}
 			return lines

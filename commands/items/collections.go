@@ -155,7 +155,7 @@ func tell(x *engine.Context, c *keyspace.Container, key string, kind keyspace.Ki
 	}
 	if isNew {
 		x.Notify(events.New, c, key)
-		x.Filled(c, key)
+		x.Engine.Waiters.Filled(c.Name(), key)
 	}
 	for _, e := range told {
 		x.Notify(EventOf(kind, e), c, key)

@@ -79,7 +79,7 @@ func putItem(x *engine.Context, it keyspace.Item, from source, c *keyspace.Conta
 		if x.Tx.Move(from.c, from.id, c, id, it.ExpireAt, from.stays); !found {
 			x.Notify(events.New, c, id)
 		}
-		x.Filled(c, id)
+		x.Engine.Waiters.Filled(c.Name(), id)
 		return nil
 	}
 	x.Store(c, id, it.Kind, it.Body, it.ExpireAt)
@@ -221,7 +221,7 @@ func runSwapDB(x *engine.Context) engine.Reply {
 	}
 	x.Tx.Swap(sides[0], sides[1])
 	for _, side := range sides {
-		x.FilledAll(side.Name())
+		x.Engine.Waiters.FilledAll(side.Name())
 	}
 	return engine.OK
 }

@@ -89,7 +89,7 @@ func parseMove(in *engine.Input, timeout int, fromLeft, toLeft bool) (engine.Run
 	if err != nil {
 		return nil, err
 	}
-	wait := items.Taking(in.Args[1:2], ms, func(x *engine.Context, source string) (engine.Reply, bool) {
+	wait := items.Taking(in.Args[1:2], keyspace.ListKind, ms, func(x *engine.Context, source string) (engine.Reply, bool) {
 		return move(x, source, x.Input.Args[2], fromLeft, toLeft)
 	})
 	return func(x *engine.Context) engine.Reply {
@@ -157,7 +157,7 @@ func blocking(name, summary string, left bool) engine.Command {
 			if err != nil {
 				return nil, err
 			}
-			return items.Taking(in.Args[1:last], ms, taking(left, func(_ *engine.Context, key string, h *items.ListChange) engine.Reply {
+			return items.Taking(in.Args[1:last], keyspace.ListKind, ms, taking(left, func(_ *engine.Context, key string, h *items.ListChange) engine.Reply {
 				value, _ := h.Pop(left)
 				return engine.Bulks(key, value)
 			})), nil
@@ -172,7 +172,7 @@ func parseMPop(args []string, ms int64) (engine.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return items.Taking(keys, ms, taking(!right, func(x *engine.Context, key string, h *items.ListChange) engine.Reply {
+	return items.Taking(keys, keyspace.ListKind, ms, taking(!right, func(x *engine.Context, key string, h *items.ListChange) engine.Reply {
 		return engine.Array(engine.Bulk(key), pop(x, h, !right, count))
 	})), nil
 }

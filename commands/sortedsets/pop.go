@@ -102,7 +102,7 @@ func blocking(name, summary string, highest bool) engine.Command {
 			if err != nil {
 				return nil, err
 			}
-			return items.Taking(in.Args[1:last], ms, taking(highest, 1, func(_ *engine.Context, key string, all []elements.Scored) engine.Reply {
+			return items.Taking(in.Args[1:last], kind, ms, taking(highest, 1, func(_ *engine.Context, key string, all []elements.Scored) engine.Reply {
 				return engine.Array(engine.Bulk(key), engine.Bulk(all[0].Member), engine.Double(all[0].Score))
 			})), nil
 		},
@@ -116,7 +116,7 @@ func parseMPop(args []string, ms int64) (engine.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return items.Taking(keys, ms, taking(highest, count, func(_ *engine.Context, key string, all []elements.Scored) engine.Reply {
+	return items.Taking(keys, kind, ms, taking(highest, count, func(_ *engine.Context, key string, all []elements.Scored) engine.Reply {
 		list := make([]engine.Reply, 0, len(all))
 		for _, s := range all {
 			list = append(list, engine.Array(engine.Bulk(s.Member), engine.Double(s.Score)))

@@ -5,6 +5,7 @@ import (
 
 	"mayfly/commands/engine"
 	"mayfly/commands/items"
+	"mayfly/commands/waiting"
 	"mayfly/keyspace"
 	"mayfly/keyspace/deathlog"
 	"mayfly/keyspace/groups"
@@ -260,8 +261,8 @@ func deliver(x *engine.Context, o *readOptions, s *groupSource, list *entryList)
 }
 
 // groupLine names the line of those who wait for a group.
-func groupLine(container, group string) engine.LineKey {
-	return engine.LineKey{Container: container, Group: group, Grouped: true}
+func groupLine(container, group string) waiting.Key {
+	return waiting.Key{Container: container, Group: group, Grouped: true}
 }
 
 // readHistory returns the entries that are pending for the consumer, and counts one more delivery of each. Of

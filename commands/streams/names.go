@@ -8,6 +8,7 @@ import (
 	"mayfly/commands/access"
 	"mayfly/commands/engine"
 	"mayfly/commands/items"
+	"mayfly/commands/waiting"
 	"mayfly/expiry"
 	"mayfly/json/jsondoc"
 	"mayfly/keyspace"
@@ -218,18 +219,18 @@ func blockOnStreams(x *engine.Context, o *readOptions, after []streamid.ID, olde
 		return engine.NullArray
 	}
 	return x.Block(engine.Wait{
-		Time: o.block, After: after, MinIdle: o.claim, Oldest: oldest, Lines: func() []engine.LineKey { return o.lines(after == nil) },
+		Time: o.block, After: after, MinIdle: o.claim, Oldest: oldest, Lines: func() []waiting.Key { return o.lines(after == nil) },
 	})
 }
 
 // lines returns the lines in which a command waits: those of the streams' logs, or of its group at each.
-func (o *readOptions) lines(grouped bool) (lines []engine.LineKey) {
+func (o *readOptions) lines(grouped bool) (lines []waiting.Key) {
 	for _, key := range o.keys {
 		container, ok := access.LogName(key)
 		if !ok {
 			continue
 		}
-		line := engine.LineKey{Container: strings.Clone(container)}
+		line := waiting.Key{Container: strings.Clone(container)}
 		if grouped {
 			line.Group, line.Grouped = strings.Clone(o.group), true
 		}

@@ -1,4 +1,4 @@
-package engine
+package waiting
 
 import (
 	"cmp"
@@ -33,7 +33,7 @@ func (s *steps) poke() {
 // BeginSteps holds back commands with BLOCK that come while the clock moves, until EndSteps: who is served at
 // one step is back only when the clock stands. Those who wait for logs wake in Settle alone. If the clock
 // moves already, BeginSteps returns a channel that is closed when it stands.
-func (ws *waiters) BeginSteps() (busy <-chan struct{}) {
+func (ws *Lines) BeginSteps() (busy <-chan struct{}) {
 	over, quiet := make(chan struct{}), make(chan struct{}, 1)
 	for !ws.steps.over.CompareAndSwap(nil, &over) {
 		if other := ws.steps.over.Load(); other != nil {
@@ -45,7 +45,7 @@ func (ws *waiters) BeginSteps() (busy <-chan struct{}) {
 }
 
 // EndSteps lets the commands that were held back run, and the next clock move.
-func (ws *waiters) EndSteps() {
+func (ws *Lines) EndSteps() {
 	ws.signalMu.Lock()
 	ws.steps.quiet.Store(nil)
 	if !ws.running && len(ws.signaled) > 0 {
@@ -56,19 +56,17 @@ func (ws *waiters) EndSteps() {
 	close(*ws.steps.over.Swap(nil))
 }
 
-// HeldByClock reports whether a command that may wait runs again later, because the clock moves.
-func (x *Context) HeldByClock() bool {
-	over := x.Engine.Waiters.steps.over.Load()
-	if over == nil || x.Session.Wait != nil || x.Queued {
-		return false
+// Standing returns a channel that is closed when the clock stands again; nil while it does.
+func (ws *Lines) Standing() <-chan struct{} {
+	if over := ws.steps.over.Load(); over != nil {
+		return *over
 	}
-	x.resume = *over
-	return true
+	return nil
 }
 
 // NextEnd returns the next moment in ms at which a wait ends by the clock, or has something to claim;
 // [expiry.NeverDue] if there is none.
-func (ws *waiters) NextEnd() int64 {
+func (ws *Lines) NextEnd() int64 {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if len(ws.steps.moments) == 0 {
@@ -79,7 +77,7 @@ func (ws *waiters) NextEnd() int64 {
 
 // EndUntil does what comes next of what waits wait for up to a moment in ms: one ends, or looks for something
 // to claim. It reports false if there is nothing. One at a time, so that it is certain who claims.
-func (ws *waiters) EndUntil(now int64) bool {
+func (ws *Lines) EndUntil(now int64) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if len(ws.steps.moments) == 0 || ws.steps.moments[0].moment() > now {
@@ -92,16 +90,16 @@ func (ws *waiters) EndUntil(now int64) bool {
 		return true
 	}
 	ws.steps.moments.set(w, 0, 0)
-	ws.endLocked(w, WaitTimeout)
+	ws.endLocked(w, Timeout)
 	return true
 }
 
 // moments is a heap of waits by the moment of the clock for which they wait.
-type moments []*wait
+type moments []*Wait
 
 // moment returns the moment in ms of the clock for which a wait waits: its end, or that from which there is
 // something to claim. 0: none.
-func (w *wait) moment() int64 {
+func (w *Wait) moment() int64 {
 	if w.claim == 0 || w.until != 0 && w.until <= w.claim {
 		return w.until
 	}
@@ -109,7 +107,7 @@ func (w *wait) moment() int64 {
 }
 
 // set sets both moments of a wait in ms; 0 for none.
-func (m *moments) set(w *wait, until, claim int64) {
+func (m *moments) set(w *Wait, until, claim int64) {
 	was := w.moment() != 0
 	w.until, w.claim = until, claim
 	switch is := w.moment() != 0; {
@@ -134,8 +132,8 @@ func (m moments) Swap(i, j int) {
 }
 
 func (m *moments) Push(w any) {
-	w.(*wait).place = len(*m)
-	*m = append(*m, w.(*wait))
+	w.(*Wait).place = len(*m)
+	*m = append(*m, w.(*Wait))
 }
 
 func (m *moments) Pop() any {
@@ -148,7 +146,7 @@ func (m *moments) Pop() any {
 
 // Settle wakes those who wait for logs with new entries, and waits until all who were woken have their
 // replies or wait again. It reports false if that takes longer than a real time.
-func (ws *waiters) Settle(patience time.Duration) bool {
+func (ws *Lines) Settle(patience time.Duration) bool {
 	if ws.Waiting.Load() == 0 && ws.settled() {
 		return true
 	}
@@ -171,7 +169,7 @@ func (ws *waiters) Settle(patience time.Duration) bool {
 }
 
 // settled reports whether nobody is stirred, or is about to be.
-func (ws *waiters) settled() bool {
+func (ws *Lines) settled() bool {
 	ws.signalMu.Lock()
 	running := ws.running
 	ws.signalMu.Unlock()
@@ -180,9 +178,9 @@ func (ws *waiters) settled() bool {
 	return !running && ws.steps.stirred == 0
 }
 
-// calm notes that the command of a wait has run and waits again, unless it was woken meanwhile. oldest is
+// Calm notes that the command of a wait has run and waits again, unless it was woken meanwhile. oldest is
 // when what is pending longest was delivered, in ms; math.MaxInt64: nothing is.
-func (ws *waiters) calm(w *wait, oldest int64) {
+func (ws *Lines) Calm(w *Wait, oldest int64) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if oldest != math.MaxInt64 {
@@ -193,14 +191,14 @@ func (ws *waiters) calm(w *wait, oldest int64) {
 	}
 }
 
-// answered notes that the reply of a wait that has ended has left.
-func (ws *waiters) answered(w *wait) {
+// Answered notes that the reply of a wait that has ended has left.
+func (ws *Lines) Answered(w *Wait) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	ws.calmLocked(w)
 }
 
-func (ws *waiters) calmLocked(w *wait) {
+func (ws *Lines) calmLocked(w *Wait) {
 	if w.stirred {
 		w.stirred = false
 		ws.steps.stirred--
