@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"mayfly/commands/engine"
@@ -76,13 +77,15 @@ func TestSetsBesideMaps(t *testing.T) {
 				expect(len(got), command, name, a, b)
 				sets[name] = got
 			case 6:
-				m := fmt.Sprint("member", r.IntN(20_000))
-				was := 0
-				if set[m] {
-					was = 1
+				args, removed := []string{"SREM", name}, 0
+				for range 1 + r.IntN([]int{1, 500, 5000}[r.IntN(3)]) {
+					m := fmt.Sprint("member", r.IntN(20_000))
+					if args = append(args, m); set[m] {
+						delete(set, m)
+						removed++
+					}
 				}
-				expect(was, "SREM", name, m)
-				delete(set, m)
+				expect(removed, args...)
 			case 7:
 				count := r.IntN(2 + len(other))
 				if got := slices.Compact(members(w.do(1, "SRANDMEMBER", name, fmt.Sprint(count)))); len(got) != min(count, len(set)) {
@@ -103,6 +106,42 @@ func TestSetsBesideMaps(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestScansOutliveManyChanges scans a set that is made anew again and again by commands with many members:
+// what stays throughout is visited once.
+func TestScansOutliveManyChanges(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	args := [3][]string{{"SADD", "s"}, {"SREM", "s"}, {"SADD", "s"}}
+	const stays, others = 500, 600
+	for n := range stays + others {
+		if args[0] = append(args[0], fmt.Sprint("member", n)); n >= stays {
+			args[1], args[2] = append(args[1], fmt.Sprint("member", n)), append(args[2], fmt.Sprint("member", n))
+		}
+	}
+	w.expect(fmt.Sprintf("(integer) %d", stays+others), args[0]...)
+	visits := map[string]int{}
+	cursor, steps := "0", 0
+	for {
+		reply := w.do(1, "SSCAN", "s", cursor, "COUNT", "10")
+		for _, m := range members(reply.Elems[1]) {
+			visits[m]++
+		}
+		if cursor = strings.Clone(reply.Elems[0].Str); cursor == "0" {
+			break
+		}
+		w.expect(fmt.Sprintf("(integer) %d", others), args[1+steps%2]...)
+		steps++
+	}
+	if steps < 20 {
+		t.Errorf("the scan has %d steps", steps)
+	}
+	for n := range stays {
+		if m := fmt.Sprint("member", n); visits[m] != 1 {
+			t.Errorf("%s is visited %d times", m, visits[m])
+		}
+	}
 }
 
 // TestRandomMembersAreUniform draws from a set of short members, of which pages have many, and with half of

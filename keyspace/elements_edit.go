@@ -29,7 +29,8 @@ type ElementsEdit struct {
 	small         []byte // the body, once it was changed and as long as there are no pages
 	head          elements.Head
 	headChanged   bool
-	version       uint64 // of the page that was written last
+	version       uint64          // of the page that was written last
+	edits         *elements.Edits // of many elements, until Close; nil: each is stored at once
 }
 
 // EditElements begins to change the collection of a kind under an id. There may be none: was is the kind of
@@ -79,8 +80,25 @@ func (x *ElementsEdit) begin() bool {
 	return true
 }
 
+// Expect says that about n elements are to be changed, by Get, Set and Delete alone. It reports whether that
+// makes the collection anew: of many, a page is written once then, and not for each of its elements.
+func (x *ElementsEdit) Expect(n int) (anew bool) {
+	const few, share = 32, 4
+	if n < few || x.Collection != nil && n*share < x.Collection.Count {
+		return false
+	}
+	x.edits = elements.NewEdits(n)
+	return true
+}
+
 // Get is that of [Elements], with what was changed.
 func (x *ElementsEdit) Get(field string) (e Element, ok bool) {
+	if x.edits != nil {
+		if e, there, edited := x.edits.Get(field); edited {
+			return e, there
+		}
+		return x.Elements.Get(field)
+	}
 	if x.Collection == nil {
 		e, _, _, ok = elements.Find(x.now(), field)
 		if x.begun {
@@ -106,6 +124,11 @@ func (x *ElementsEdit) now() string {
 func (x *ElementsEdit) Set(e Element) (isNew bool) {
 	if !x.begin() {
 		return false
+	}
+	if x.edits != nil {
+		_, found := x.Get(e.Field)
+		x.edits.Set(e)
+		return !found
 	}
 	if x.Collection == nil {
 		_, from, to, found := elements.Find(record.View(x.small), e.Field)
@@ -140,6 +163,13 @@ func (x *ElementsEdit) Set(e Element) (isNew bool) {
 
 // Delete removes a field, and reports whether there was one.
 func (x *ElementsEdit) Delete(field string) bool {
+	if x.edits != nil {
+		_, found := x.Get(field)
+		if found = found && x.begin(); found {
+			x.edits.Delete(field)
+		}
+		return found
+	}
 	body := x.now()
 	if x.Collection != nil {
 		body = x.Collections.Body(x.Collection, x.bucket(field))
@@ -163,7 +193,10 @@ func (x *ElementsEdit) Delete(field string) bool {
 // open gives the hash pages.
 func (x *ElementsEdit) open() {
 	x.openTable()
-	x.head = elements.NewHead(x.p.NextVersion(), x.p.Shard.Seed[0]^x.p.Shard.Seed[1])
+	salt := x.head.Salt
+	if x.head = elements.NewHead(x.p.NextVersion(), x.p.Shard.Seed[0]^x.p.Shard.Seed[1]); salt != 0 {
+		x.head.Salt = salt // made anew, it keeps the order of its elements, on which cursors rely
+	}
 	all := record.View(x.small)
 	x.head.Buckets = uint32(max(1, min(elements.SumOf(all).Weight/elements.PageSize, 1<<16)))
 	pages := make([][]byte, x.head.Buckets)
@@ -255,6 +288,9 @@ func (x *ElementsEdit) merge() {
 func (x *ElementsEdit) Close() (gone bool) {
 	if !x.begun || x.vetoed {
 		return false
+	}
+	if was := x.Elements; x.edits != nil {
+		x.Replace(x.edits.Apply(was.All()))
 	}
 	tx := x.tx
 	if x.Collection != nil {
@@ -354,14 +390,6 @@ func (x *ElementsEdit) clear() {
 		x.h, x.e = 0, nil
 	}
 	x.Collection, x.Collections, x.small = nil, nil, nil
-}
-
-// elementMemory returns the memory of an item's elements in pages, in bytes.
-func (tx *Tx) elementMemory(t *table, e *memtable.Entry) int64 {
-	if c := tx.collection(t, e); c != nil {
-		return c.Size()
-	}
-	return 0
 }
 
 // collection returns the collection of an entry, nil if its elements lie in no pages.

@@ -254,7 +254,7 @@ func (m *hashModel) edit(tx *Tx, at place) {
 	if kind == Plain {
 		return
 	}
-	changed := false
+	changed, anew := false, m.random.IntN(2) == 0 && x.Expect(m.random.IntN(200))
 	for range 1 + m.random.IntN([]int{2, 4, 50}[m.random.IntN(3)]) {
 		e := m.elementOf(want, tx.Now())
 		was, there := h.fields[e.Field]
@@ -280,7 +280,9 @@ func (m *hashModel) edit(tx *Tx, at place) {
 	if !changed {
 		return
 	}
-	h.ts = tx.Now()
+	if h.ts = tx.Now(); anew {
+		maps.DeleteFunc(h.fields, func(_ string, e Element) bool { return e.Dead(c.Policy().DeadLimits(tx.Now()).ByOwnTTL) })
+	}
 	m.keys[at] = h
 	if living(h, c.Policy(), tx.Now()) == nil {
 		delete(m.keys, at)

@@ -102,10 +102,15 @@ func (tx *Tx) GetEncoded(c *Container, id string) (it Item, n Encoding, found bo
 // Memory estimates the memory of the item under an id in bytes; false if there is none.
 func (tx *Tx) Memory(c *Container, id string) (int64, bool) {
 	p := tx.partition(id)
-	if e := tx.find(p, c, id); e != nil {
-		return e.Memory() + tx.elementMemory(c.tables[p.Number], e), true
+	e := tx.find(p, c, id)
+	if e == nil {
+		return 0, false
 	}
-	return 0, false
+	memory := e.Memory()
+	if elements := tx.collection(c.tables[p.Number], e); elements != nil {
+		memory += elements.Size()
+	}
+	return memory, true
 }
 
 // Put stores an item under an id, whether there is one or not, and returns it. Its clock starts now. expireAt

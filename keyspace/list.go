@@ -200,19 +200,6 @@ func (x *ListEdit) countOf(page uint64) int {
 	return elements.SumOf(x.Collections.Body(x.Collection, page)).Count
 }
 
-// find loads the entry with an index, and returns the buffer that has it and its place there.
-func (x *ListEdit) find(index int) (buf *[]byte, from, to int) {
-	buf, first := &x.small, 0
-	if x.Collection != nil {
-		x.flush()
-		page, at := x.Collection.List.At(index)
-		x.load(page.Number)
-		buf, first = &x.buf, at
-	}
-	_, from, to = elements.EntryAt(record.View(*buf), index-first)
-	return buf, from, to
-}
-
 // SetAt replaces the entry with an index, which must exist.
 func (x *ListEdit) SetAt(index int, value string) { x.splice(index, value, true) }
 
@@ -223,7 +210,14 @@ func (x *ListEdit) splice(index int, value string, replace bool) {
 	if !x.begin() {
 		return
 	}
-	buf, from, to := x.find(index)
+	buf := &x.small
+	if x.Collection != nil {
+		x.flush()
+		page, first := x.Collection.List.At(index)
+		x.load(page.Number)
+		buf, index = &x.buf, index-first
+	}
+	_, from, to := elements.EntryAt(record.View(*buf), index)
 	if !replace {
 		to = from
 	}

@@ -165,6 +165,7 @@ func parseHExpire(in *engine.Input, name string, b items.TimeBase, u items.TimeU
 		if err != nil { // the type of the key comes first
 			return engine.Fail(err), nil
 		}
+		h.Expect(len(fields))
 		results := make([]engine.Reply, 0, len(fields))
 		for _, field := range fields {
 			e, found := h.Get(field)
@@ -186,6 +187,7 @@ func parseHPersist(in *engine.Input) (engine.Run, error) {
 		if err != nil {
 			return engine.Fail(err), nil
 		}
+		h.Expect(len(fields))
 		var events []string
 		results := make([]engine.Reply, 0, len(fields))
 		for _, field := range fields {
@@ -238,6 +240,7 @@ func parseHGetDel(in *engine.Input) (engine.Run, error) {
 		if err != nil {
 			return engine.Fail(err), nil
 		}
+		h.Expect(len(fields))
 		var events []string
 		values := make([]engine.Reply, 0, len(fields))
 		for _, field := range fields {
@@ -294,6 +297,7 @@ func parseHGetEx(in *engine.Input) (engine.Run, error) {
 		if err != nil {
 			return engine.Fail(err), nil
 		}
+		h.Expect(len(fields))
 		values, results := make([]engine.Reply, 0, len(fields)), []engine.Reply(nil)
 		var events []string
 		for _, field := range fields {
@@ -366,6 +370,7 @@ func parseSetEx(args []string) (o setEx, err error) {
 func parseHSetEx(in *engine.Input) (engine.Run, error) {
 	o, err := parseSetEx(in.Args)
 	set := onCreate(func(x *engine.Context, h *items.Change) (engine.Reply, []string) {
+		h.Expect(len(o.pairs) / 2)
 		end, _ := o.at.end(x)
 		for i := 0; i < len(o.pairs) && (o.fnx || o.fxx); i += 2 {
 			if _, found := h.Get(o.pairs[i]); found == o.fnx {

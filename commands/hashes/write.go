@@ -40,6 +40,7 @@ func parseHSet(in *engine.Input) (engine.Run, error) {
 	}
 	return onCreate(func(x *engine.Context, h *items.Change) (engine.Reply, []string) {
 		added := 0
+		h.Expect(len(x.Input.Args)/2 - 1)
 		for i := 2; i < len(x.Input.Args); i += 2 {
 			if h.Put(x.Input.Args[i], x.Input.Args[i+1], 0) {
 				added++

@@ -49,6 +49,7 @@ func Length(kind keyspace.Kind) engine.Run {
 func Deleting(kind keyspace.Kind, event string) engine.Run {
 	return OnChange(kind, func(x *engine.Context, h *Change) (engine.Reply, []string) {
 		deleted := 0
+		h.Expect(len(x.Input.Args) - 2)
 		for _, field := range x.Input.Args[2:] {
 			if h.Delete(field) {
 				deleted++
@@ -219,6 +220,13 @@ func OnListChange(do func(x *engine.Context, h *ListChange) (engine.Reply, []str
 		h.Close(told...)
 		return reply
 	})
+}
+
+// Expect is that of [keyspace.ElementsEdit].
+func (h *Change) Expect(n int) {
+	if h.ElementsEdit.Expect(n) {
+		h.x.Work += h.Size()
+	}
 }
 
 // Put sets an element.

@@ -121,6 +121,7 @@ func (a *addition) parseScores(pairs []string) (engine.Run, error) {
 func (a *addition) run(x *engine.Context, h *items.Change) (engine.Reply, []string) {
 	added, updated := 0, 0
 	last := engine.Null
+	h.Expect(len(a.scores))
 	for i, score := range a.scores {
 		member := x.Input.Args[a.first+2*i+1]
 		e, found := h.Get(member)
