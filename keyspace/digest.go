@@ -1,13 +1,9 @@
 package keyspace
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
-	"hash"
 	"slices"
 
 	"mayfly/keyspace/memtable"
-	"mayfly/keyspace/record"
 	"mayfly/keyspace/replica"
 )
 
@@ -23,7 +19,7 @@ func (ks *Keyspace) Digest() (sum [32]byte, items int64, at replica.Position) {
 // DigestAt is [Keyspace.Digest] of what lives at a time in ms that has not passed on any node: so it does not
 // tell how far their purges are.
 func (ks *Keyspace) DigestAt(now int64) (sum [32]byte, items int64) {
-	var d digest
+	var d replica.Digest
 	for _, c := range ks.containers() {
 		p := ks.partitions[0]
 		p.Mu.Lock()
@@ -51,7 +47,7 @@ func (ks *Keyspace) containers() []*Container {
 
 // addTo adds the items of a container in the partition that live at a moment to a digest, and returns their
 // number. It locks the partition for some items at a time.
-func addTo(d *digest, p *partition, c *Container, now int64) (n int64) {
+func addTo(d *replica.Digest, p *partition, c *Container, now int64) (n int64) {
 	for below, more := uint64(0), true; more; {
 		more = false
 		p.Mu.Lock()
@@ -62,7 +58,7 @@ func addTo(d *digest, p *partition, c *Container, now int64) (n int64) {
 				if dead := c.Policy().DeadLimits(now); !e.Within(dead) && !(e.Collection() && t.IsHollow(e, dead)) {
 					d.Add(t.KeyAndRecord(e))
 					n++
-					left -= d.addPages(t, e)
+					left -= addPages(d, t, e)
 				}
 				left--
 				return left > 0
@@ -74,51 +70,14 @@ func addTo(d *digest, p *partition, c *Container, now int64) (n int64) {
 }
 
 // addPages adds the pages of a key to a digest, and returns their number.
-func (d *digest) addPages(t *table, e *memtable.Entry) (n int) {
-	if t.Pages == nil || !e.Collection() {
-		return 0
-	}
-	cs := t.Pages.Collections
-	c := cs.Of(t.Item(e).Body)
+func addPages(d *replica.Digest, t *table, e *memtable.Entry) (n int) {
+	c := collectionOf(t, e)
 	if c == nil {
 		return 0
 	}
-	for page := range cs.Pages(c) {
+	for page := range t.Pages.Collections.Pages(c) {
 		d.Add(t.Pages.KeyAndRecord(page))
 		n++
 	}
 	return n
-}
-
-// digest is the sum of the SHA-256 of texts, which may come in any order. The zero value is that of none.
-type digest struct {
-	sum  [4]uint64
-	hash hash.Hash
-	out  [sha256.Size]byte
-	size [8]byte
-}
-
-// Add adds a text that is made of parts. Where they are cut counts.
-func (d *digest) Add(parts ...string) {
-	if d.hash == nil {
-		d.hash = sha256.New()
-	}
-	d.hash.Reset()
-	for _, part := range parts {
-		binary.LittleEndian.PutUint64(d.size[:], uint64(len(part)))
-		d.hash.Write(d.size[:])
-		d.hash.Write(record.Bytes(part))
-	}
-	out := d.hash.Sum(d.out[:0])
-	for i := range d.sum {
-		d.sum[i] += binary.LittleEndian.Uint64(out[8*i:])
-	}
-}
-
-// Sum returns the digest.
-func (d *digest) Sum() (sum [32]byte) {
-	for i, n := range d.sum {
-		binary.LittleEndian.PutUint64(sum[8*i:], n)
-	}
-	return sum
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"mayfly/expiry"
 	"mayfly/keyspace/elements"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
@@ -29,6 +30,8 @@ type ElementsEdit struct {
 	small         []byte // the body, once it was changed and as long as there are no pages
 	head          elements.Head
 	headChanged   bool
+	ending        bool            // elements may have ends
+	at            page            // that was looked up last
 	version       uint64          // of the page that was written last
 	edits         *elements.Edits // of many elements, until Close; nil: each is stored at once
 }
@@ -53,7 +56,7 @@ func (tx *Tx) EditElements(c *Container, id string, kind Kind) (x ElementsEdit, 
 		x.End = it.ExpireAt
 	}
 	if x.Collection != nil {
-		x.head = x.Collection.Head
+		x.head, x.ending = x.Collection.Head, x.Collection.Ending > 0
 	}
 	return x, it.Kind
 }
@@ -106,7 +109,7 @@ func (x *ElementsEdit) Get(field string) (e Element, ok bool) {
 		}
 		return e, ok
 	}
-	if e, _, _, ok = elements.Find(x.Collections.Body(x.Collection, x.bucket(field)), field); !ok || e.Dead(x.Limit) {
+	if e, _, _, ok = elements.Find(x.find(x.bucket(field)).body, field); !ok || e.Dead(x.Limit) {
 		return Element{}, false // who writes the field anew must not see the old end
 	}
 	return e, true
@@ -125,6 +128,7 @@ func (x *ElementsEdit) Set(e Element) (isNew bool) {
 	if !x.begin() {
 		return false
 	}
+	x.ending = x.ending || e.End != 0
 	if x.edits != nil {
 		_, found := x.Get(e.Field)
 		x.edits.Set(e)
@@ -142,18 +146,17 @@ func (x *ElementsEdit) Set(e Element) (isNew bool) {
 		}
 		return !found
 	}
-	bucket := x.bucket(e.Field)
-	body := x.Collections.Body(x.Collection, bucket)
-	old, from, to, found := elements.Find(body, e.Field)
+	page := x.find(x.bucket(e.Field))
+	old, from, to, found := elements.Find(page.body, e.Field)
 	if found && old.Dead(x.Limit) {
 		x.tx.shedElement(x.t, x.e, old)
 		isNew = true
 	}
 	if !found {
-		from, to, isNew = len(body), len(body), true
+		from, to, isNew = len(page.body), len(page.body), true
 	}
-	buf := append(elements.Append(append(x.tx.page[:0], body[:from]...), e), body[to:]...)
-	x.put(bucket, buf)
+	buf := append(elements.Append(append(x.tx.page[:0], page.body[:from]...), e), page.body[to:]...)
+	x.store(page, buf)
 	x.tx.keepPage(buf)
 	for n := 0; n < 2 && x.Collection.Weight > int64(x.head.Buckets)*elements.PageSize && x.head.Buckets < elements.MostBuckets; n++ {
 		x.split()
@@ -171,8 +174,10 @@ func (x *ElementsEdit) Delete(field string) bool {
 		return found
 	}
 	body := x.now()
+	var page *page
 	if x.Collection != nil {
-		body = x.Collections.Body(x.Collection, x.bucket(field))
+		page = x.find(x.bucket(field))
+		body = page.body
 	}
 	old, from, to, found := elements.Find(body, field)
 	if !found || old.Dead(x.Limit) || !x.begin() {
@@ -182,7 +187,9 @@ func (x *ElementsEdit) Delete(field string) bool {
 		x.small = append(x.small[:from], x.small[to:]...)
 		return true
 	}
-	x.put(x.bucket(field), append(append(make([]byte, 0, len(body)), body[:from]...), body[to:]...))
+	buf := append(append(x.tx.page[:0], body[:from]...), body[to:]...)
+	x.store(page, buf)
+	x.tx.keepPage(buf)
 	const sparse = elements.PageSize / 4
 	for n := 0; n < 2 && x.head.Buckets > 1 && x.Collection.Weight < int64(x.head.Buckets)*sparse; n++ {
 		x.merge()
@@ -224,17 +231,45 @@ func (x *ElementsEdit) openTable() {
 // bucket returns the number of the page of a field.
 func (x *ElementsEdit) bucket(field string) uint64 { return uint64(x.head.Bucket(field)) }
 
-// put stores the elements of the page with a number.
-func (x *ElementsEdit) put(number uint64, body []byte) {
+// page is a place for elements in pages, and what is there.
+type page struct {
+	number uint64
+	h      memtable.Handle
+	e      *memtable.Entry // nil: nothing
+	body   string
+	known  bool // it is as it was looked up
+}
+
+// find returns the page with a number. It holds until the next is looked up or stored.
+func (x *ElementsEdit) find(number uint64) *page {
+	if x.at.known && x.at.number == number {
+		return &x.at
+	}
 	var buf [40]byte
-	id := record.View(x.head.PageID(buf[:0], number))
-	h, page := x.t.Pages.Lookup(id)
+	x.at = page{number: number, known: true}
+	if x.at.h, x.at.e = x.t.Pages.Lookup(record.View(x.head.PageID(buf[:0], number))); x.at.e != nil {
+		x.at.body = x.t.Pages.Item(x.at.e).Body
+	}
+	return &x.at
+}
+
+// put stores the elements of the page with a number.
+func (x *ElementsEdit) put(number uint64, body []byte) { x.store(x.find(number), body) }
+
+// store stores the elements of a page that was looked up.
+func (x *ElementsEdit) store(p *page, body []byte) {
+	p.known = false
 	switch {
 	case len(body) > 0:
-		x.version = x.tx.putPage(x.t.Pages, id, record.View(body), x.ts, elements.EndOf(record.View(body), number))
-		x.headChanged = x.headChanged || page == nil
-	case h != 0:
-		x.tx.removeItem(x.t.Pages, page)
+		var buf [40]byte
+		end := int64(expiry.Never)
+		if x.ending {
+			end = elements.EndOf(record.View(body), p.number)
+		}
+		x.version = x.tx.putPage(x.t.Pages, p.h, p.e, record.View(x.head.PageID(buf[:0], p.number)), record.View(body), x.ts, end)
+		x.headChanged = x.headChanged || p.e == nil
+	case p.e != nil:
+		x.tx.removeItem(x.t.Pages, p.e)
 		x.headChanged = true
 	}
 }
@@ -246,10 +281,10 @@ func (tx *Tx) keepPage(buf []byte) {
 	}
 }
 
-// putPage stores a page and returns its version.
-func (tx *Tx) putPage(pages *table, id, body string, ts, end int64) uint64 {
+// putPage stores a page, in the place of an entry if that is not nil, and returns its version.
+func (tx *Tx) putPage(pages *table, h memtable.Handle, e *memtable.Entry, id, body string, ts, end int64) uint64 {
 	it := Item{Kind: record.Page, Body: body, TS: ts, ExpireAt: end, Version: pages.P.NextVersion()}
-	tx.setItem(pages, id, it)
+	tx.setEntry(pages, h, e, id, it)
 	pages.NoteDue(it.TS, it.ExpireAt)
 	return it.Version
 }
@@ -289,8 +324,8 @@ func (x *ElementsEdit) Close() (gone bool) {
 	if !x.begun || x.vetoed {
 		return false
 	}
-	if was := x.Elements; x.edits != nil {
-		x.Replace(x.edits.Apply(was.All()))
+	if x.edits != nil {
+		x.Replace(x.edits.Apply(x.All()))
 	}
 	tx := x.tx
 	if x.Collection != nil {
@@ -370,15 +405,15 @@ func (x *ElementsEdit) Replace(all func(yield func(Element) bool)) (n int) {
 		return 0
 	}
 	x.clear()
-	ending := false
+	x.ending = false
 	for e := range all {
 		if !e.Dead(x.Limit) { // it may have slept elsewhere
 			x.small = elements.Append(x.small, e)
-			ending = ending || e.End != 0
+			x.ending = x.ending || e.End != 0
 			n++
 		}
 	}
-	if ending || len(x.small) > elements.SmallSize {
+	if x.ending || len(x.small) > elements.SmallSize {
 		x.open()
 	}
 	return n
@@ -389,11 +424,11 @@ func (x *ElementsEdit) clear() {
 	if x.e != nil && x.tx.shedKey(x.t, x.e, x.Limit, false) { // the log gets what has died, while its pages are there
 		x.h, x.e = 0, nil
 	}
-	x.Collection, x.Collections, x.small = nil, nil, nil
+	x.Collection, x.Collections, x.small, x.at = nil, nil, nil, page{}
 }
 
-// collection returns the collection of an entry, nil if its elements lie in no pages.
-func (tx *Tx) collection(t *table, e *memtable.Entry) *tables.Collection {
+// collectionOf returns the collection of an entry, nil if its elements lie in no pages.
+func collectionOf(t *table, e *memtable.Entry) *tables.Collection {
 	if t.Pages == nil || !e.Collection() {
 		return nil
 	}

@@ -107,7 +107,7 @@ func (tx *Tx) Memory(c *Container, id string) (int64, bool) {
 		return 0, false
 	}
 	memory := e.Memory()
-	if elements := tx.collection(c.tables[p.Number], e); elements != nil {
+	if elements := collectionOf(c.tables[p.Number], e); elements != nil {
 		memory += elements.Size()
 	}
 	return memory, true

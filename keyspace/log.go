@@ -119,6 +119,11 @@ func (tx *Tx) saveLogState(t *table, deleted streamid.ID) {
 // setItem stores an item in a table of a hidden container.
 func (tx *Tx) setItem(t *table, id string, it Item) {
 	h, e := t.Lookup(id)
+	tx.setEntry(t, h, e, id, it)
+}
+
+// setEntry is setItem for an entry that was looked up; nil: there is none.
+func (tx *Tx) setEntry(t *table, h memtable.Handle, e *memtable.Entry, id string, it Item) {
 	switch {
 	case e == nil:
 		_, e = t.Insert(id, it, nil)

@@ -92,7 +92,7 @@ func (tx *Tx) shedPage(t *table, page *memtable.Entry, limit int64, done *sheddi
 		done.pagesGone = true
 		return
 	}
-	done.version = tx.putPage(t.Pages, strings.Clone(id), record.View(rest), it.TS, elements.EndOf(record.View(rest), 0))
+	done.version = tx.putPage(t.Pages, t.Pages.Handle(page), page, strings.Clone(id), record.View(rest), it.TS, elements.EndOf(record.View(rest), 0))
 }
 
 // shedding is what was done to the pages of a collection.
@@ -104,7 +104,7 @@ type shedding struct {
 
 // shedKey takes the elements that are dead by a limit out of all pages of a key, and settles it.
 func (tx *Tx) shedKey(t *table, key *memtable.Entry, limit int64, report bool) (gone bool) {
-	c := tx.collection(t, key)
+	c := collectionOf(t, key)
 	if c == nil {
 		return false
 	}

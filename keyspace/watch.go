@@ -38,7 +38,7 @@ func (tx *Tx) deadElements(p *partition, c *Container, id string) int {
 		return 0
 	}
 	if e := t.Find(id); e != nil {
-		if of := tx.collection(t, e); of != nil {
+		if of := collectionOf(t, e); of != nil {
 			return t.Pages.Collections.Dead(of, c.Policy().DeadLimits(tx.now).ByOwnTTL)
 		}
 	}
