@@ -110,7 +110,7 @@ type Purge struct {
 	mono   func() time.Duration // since any fixed moment
 	rest   func(time.Duration)  // leaves the processor to others
 
-	mu     sync.Mutex        // held during a cycle; protects what follows
+	mu     sync.Mutex        // held during a cycle: see running; protects what follows
 	hot    []*hotPool        // pools in which dead items were found lately
 	hotBy  map[Pool]*hotPool // the same by pool
 	queue  []*hotPool        // of a cycle: those that need more samples; kept to reuse its memory
@@ -186,37 +186,47 @@ const (
 	Pressed              // the cycle ran out of time, or began with more than the acceptable share dead
 )
 
+// running is a purge whose mutex is held, as during a cycle.
+type running struct{ *Purge }
+
+func (p *Purge) begin() running {
+	p.mu.Lock()
+	return running{p}
+}
+
+func (p running) end() { p.mu.Unlock() }
+
 // Slow runs a slow cycle and returns what is left to do. It may spend the budget, at least half of a full
 // one.
 func (p *Purge) Slow() State {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	r := p.begin()
+	defer r.end()
 	pace := paceOf(p.Effort())
-	p.earnLocked(pace)
+	r.earn(pace)
 	p.slowAt = p.asOf
-	return p.runLocked(pace, true, max(p.budget, pace.full()/2))
+	return r.run(pace, true, max(p.budget, pace.full()/2))
 }
 
 // Whole runs a slow cycle to its end, however long it takes.
 func (p *Purge) Whole() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.runLocked(paceOf(p.Effort()), true, unlimited)
+	r := p.begin()
+	defer r.end()
+	r.run(paceOf(p.Effort()), true, unlimited)
 }
 
 // Fast runs a fast cycle and returns what is left to do. It runs none if the last cycle left all quiet or the
 // budget does not allow it.
 func (p *Purge) Fast() State {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	r := p.begin()
+	defer r.end()
 	pace := paceOf(p.Effort())
 	if p.unseen.Load() > 0 {
 		p.state = Pressed
 	}
-	if p.state < Busy || p.spareLocked(pace) < pace.fast {
+	if p.state < Busy || r.spare(pace) < pace.fast {
 		return p.state
 	}
-	return p.runLocked(pace, false, pace.fast)
+	return r.run(pace, false, pace.fast)
 }
 
 // NextDue returns the moment in ms at which the first timer is due; [NeverDue] without. A pause does not
@@ -237,9 +247,9 @@ func (p *Purge) Due(later int64, first func(pools []Pool)) {
 		return
 	}
 	first(pools) // may take long
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.drainLocked(pools)
+	r := p.begin()
+	defer r.end()
+	r.drain(pools)
 	for _, t := range due {
 		p.timers.putOff(t, now, later)
 	}
@@ -247,13 +257,13 @@ func (p *Purge) Due(later int64, first func(pools []Pool)) {
 
 // All samples all pools to their ends, without a budget.
 func (p *Purge) All() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.drainLocked(p.pools(0, math.MaxInt))
+	r := p.begin()
+	defer r.end()
+	r.drain(p.pools(0, math.MaxInt))
 }
 
-// drainLocked samples pools to their ends, as one cycle without rests. p.mu must be held.
-func (p *Purge) drainLocked(pools []Pool) {
+// drain samples pools to their ends, as one cycle without rests.
+func (p running) drain(pools []Pool) {
 	c := p.newCycle(paceOf(p.Effort()), false, unlimited)
 	c.burst, c.pace.sample = unlimited, drainSample
 	for _, pool := range pools {
@@ -288,10 +298,10 @@ func (p *Purge) Drain(enough func() bool) (drained bool) {
 	return false
 }
 
-// spareLocked returns what cycles may spend before the next slow one. That needs half a budget when it is
-// due, not before. So they can spend evenly. p.mu must be held.
-func (p *Purge) spareLocked(pace pace) time.Duration {
-	p.earnLocked(pace)
+// spare returns what cycles may spend before the next slow one. That needs half a budget when it is
+// due, not before. So they can spend evenly.
+func (p running) spare(pace pace) time.Duration {
+	p.earn(pace)
 	return p.budget - pace.full()/2*min(p.asOf-p.slowAt, Interval)/Interval
 }
 
@@ -301,10 +311,10 @@ func (p *Purge) Timed() (done bool) {
 	if !p.timers.isDue(p.clock.Now()) {
 		return true
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	r := p.begin()
+	defer r.end()
 	pace := paceOf(p.Effort())
-	limit := min(p.spareLocked(pace), pace.fast)
+	limit := min(r.spare(pace), pace.fast)
 	if limit <= 0 {
 		return false
 	}
@@ -324,16 +334,15 @@ func (p *Purge) newCycle(pace pace, slow bool, limit time.Duration) cycle {
 	return c
 }
 
-// earnLocked adds to the budget what has been earned. p.mu must be held.
-func (p *Purge) earnLocked(pace pace) {
+// earn adds to the budget what has been earned.
+func (p running) earn(pace pace) {
 	now := p.mono()
 	earned := time.Duration(pace.share * float64(now-p.asOf))
 	p.budget, p.asOf = min(p.budget+earned, pace.full()), now
 }
 
-// runLocked runs a cycle over the hot pools, and over those of the scan if it is a slow one. p.mu must be
-// held.
-func (p *Purge) runLocked(pace pace, slow bool, limit time.Duration) State {
+// run runs a cycle over the hot pools, and over those of the scan if it is a slow one.
+func (p running) run(pace pace, slow bool, limit time.Duration) State {
 	c := p.newCycle(pace, slow, limit)
 	var pools []Pool
 	toSee := p.unseen.Load()
@@ -342,7 +351,7 @@ func (p *Purge) runLocked(pace pace, slow bool, limit time.Duration) State {
 	}
 	toScan := len(pools)
 
-	queue := p.hotQueueLocked(slow)
+	queue := p.hotQueue(slow)
 	scanned, at, turns := 0, 0, 0
 	due := true
 	done := func() bool { return !due && scanned == toScan && len(queue) == 0 }
@@ -382,7 +391,7 @@ func (p *Purge) runLocked(pace pace, slow bool, limit time.Duration) State {
 	p.unseen.CompareAndSwap(toSee, left) // else Rescan has been called
 	unseen := p.unseen.Load() > 0
 	p.turn += turns
-	p.coolLocked(queue)
+	p.cool(queue)
 	p.budget -= c.used
 	switch {
 	case exhausted || unseen || c.hot.share() > pace.acceptable:
@@ -396,8 +405,8 @@ func (p *Purge) runLocked(pace pace, slow bool, limit time.Duration) State {
 	return p.state
 }
 
-// hotQueueLocked returns the hot pools in the order of their turns in a new cycle. p.mu must be held.
-func (p *Purge) hotQueueLocked(slow bool) []*hotPool {
+// hotQueue returns the hot pools in the order of their turns in a new cycle.
+func (p running) hotQueue(slow bool) []*hotPool {
 	queue := p.queue[:0]
 	for i := range p.hot {
 		h := p.hot[(p.turn+i)%len(p.hot)]
@@ -410,8 +419,8 @@ func (p *Purge) hotQueueLocked(slow bool) []*hotPool {
 	return queue
 }
 
-// coolLocked removes the pools that are no longer hot. p.mu must be held.
-func (p *Purge) coolLocked(queue []*hotPool) {
+// cool removes the pools that are no longer hot.
+func (p running) cool(queue []*hotPool) {
 	p.hot = slices.DeleteFunc(p.hot, func(h *hotPool) bool {
 		if h.misses < maxMisses {
 			return false

@@ -55,7 +55,7 @@ func TestOneSlowCycleCleansSmallPools(t *testing.T) {
 		s := newSim(1)
 		s.load(pools, 1000, 1)
 		s.now = time.Hour
-		s.purge.earnLocked(paceOf(1))
+		running{s.purge}.earn(paceOf(1))
 		s.purge.Slow()
 		if left := len(s.ends) - s.removed; left != 0 {
 			t.Errorf("%d pools: %d of 1000 dead items are left", pools, left)
