@@ -61,7 +61,7 @@ func (tx *Tx) Changed(w *Watcher) bool {
 		Now: tx.now, State: (*Container).watchState, Lives: lives,
 		Brought: func(k watched) bool { return lives(k) || tx.broughtAlive(k) }, Revived: tx.revived,
 	})
-	changed = changed || slices.ContainsFunc(set.Keys, func(k watched) bool { // whoever removes dead elements alerts
+	changed = changed || slices.ContainsFunc(set.Keys, func(k watched) bool { // what removes dead elements alerts
 		return tx.deadElements(k.Partition, k.Container, k.ID) > k.Dead
 	})
 	if changed {

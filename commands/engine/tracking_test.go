@@ -54,7 +54,7 @@ func TestOthersUseTheBrokerWhileManyChangesAreTold(t *testing.T) {
 	}
 }
 
-// TestManyChangesAreToldByTheHelper: whoever delivers what is soon done leaves many changes to the helper.
+// TestManyChangesAreToldByTheHelper: who delivers what is soon done leaves many changes to the helper.
 func TestManyChangesAreToldByTheHelper(t *testing.T) {
 	t.Parallel()
 	var b Broker
