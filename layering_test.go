@@ -28,7 +28,7 @@ var layers = layerTable{
 	{".", "cluster tools tools/progress tools/chart server server/config commands/engine cluster/forming keyspace keyspace/datadir keyspace/replica vfs expiry/clock commands/suggest"},
 	{"cluster", "cluster/topology cluster/bus cluster/transport cluster/forming cluster/stores cluster/core cluster/disk cluster/entry keyspace keyspace/journal keyspace/replica keyspace/aof vfs expiry/clock"},
 	{"bench", "tools/progress tools/chart expiry/clock"}, // a module of its own, which speaks only the protocol to servers
-	{"tools", "tools/progress tools/chart commands keyspace keyspace/repair keyspace/datadir keyspace/aof json/jsondoc expiry vfs expiry/clock commands/suggest"},
+	{"tools", "tools/progress tools/chart commands keyspace keyspace/repair keyspace/datadir keyspace/elements keyspace/aof json/jsondoc expiry vfs expiry/clock commands/suggest"},
 	{"tools/progress", "tools/chart"},
 	{"tools/chart", ""},
 	{"server", "server/forward server/resp server/config server/metrics server/web commands commands/engine keyspace expiry/clock"},
@@ -54,7 +54,7 @@ var layers = layerTable{
 	{"commands/streams", "commands/items commands/engine commands/waiting commands/events commands/access keyspace keyspace/groups keyspace/deathlog keyspace/streamid json/jsondoc redisfmt expiry"},
 	{"commands/users", "commands/engine commands/access redisfmt"},
 	{"commands/items", "commands/engine commands/waiting commands/events keyspace keyspace/groups keyspace/deathlog json/jsondoc redisfmt expiry"},
-	{"commands/engine", "commands/events cluster/topology cluster/bus commands/access commands/scripts commands/syntax commands/latency commands/suggest commands/waiting keyspace keyspace/eviction keyspace/streamid keyspace/replica json/jsondoc redisfmt expiry expiry/clock"},
+	{"commands/engine", "commands/events cluster/topology cluster/bus commands/access commands/scripts commands/syntax commands/latency commands/suggest commands/waiting keyspace keyspace/eviction keyspace/elements keyspace/streamid keyspace/replica json/jsondoc redisfmt expiry expiry/clock"},
 	{"commands/waiting", "keyspace expiry expiry/clock"},
 	{"commands/access", "redisfmt expiry/clock"},
 	{"cluster/topology", "keyspace/record"},

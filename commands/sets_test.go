@@ -108,38 +108,53 @@ func TestSetsBesideMaps(t *testing.T) {
 	})
 }
 
-// TestScansOutliveManyChanges scans a set that is made anew again and again by commands with many members:
-// what stays throughout is visited once.
+// TestScansOutliveManyChanges scans collections while commands with many members remove and add others, page
+// by page or by making all anew: what stays throughout is visited once.
 func TestScansOutliveManyChanges(t *testing.T) {
 	t.Parallel()
-	w := newHarness(t)
-	args := [3][]string{{"SADD", "s"}, {"SREM", "s"}, {"SADD", "s"}}
 	const stays, others = 500, 600
-	for n := range stays + others {
-		if args[0] = append(args[0], fmt.Sprint("member", n)); n >= stays {
-			args[1], args[2] = append(args[1], fmt.Sprint("member", n)), append(args[2], fmt.Sprint("member", n))
+	for _, c := range []struct {
+		scan, add string
+		scored    bool
+		remove    []string // and the others, if they are not scored
+	}{
+		{"SSCAN", "SADD", false, []string{"SREM", "k"}},
+		{"ZSCAN", "ZADD", true, []string{"ZREMRANGEBYRANK", "k", fmt.Sprint(stays), "-1"}},
+	} {
+		w := newHarness(t)
+		first, again, remove := []string{c.add, "k"}, []string{c.add, "k"}, c.remove
+		for n := range stays + others {
+			m := []string{fmt.Sprint("member", n)}
+			if c.scored {
+				m = []string{fmt.Sprint(n), m[0]}
+			}
+			if first = append(first, m...); n >= stays {
+				if again = append(again, m...); !c.scored {
+					remove = append(remove, m...)
+				}
+			}
 		}
-	}
-	w.expect(fmt.Sprintf("(integer) %d", stays+others), args[0]...)
-	visits := map[string]int{}
-	cursor, steps := "0", 0
-	for {
-		reply := w.do(1, "SSCAN", "s", cursor, "COUNT", "10")
-		for _, m := range members(reply.Elems[1]) {
-			visits[m]++
+		w.expect(fmt.Sprintf("(integer) %d", stays+others), first...)
+		visits := map[string]int{}
+		cursor, steps := "0", 0
+		for {
+			reply := w.do(1, c.scan, "k", cursor, "COUNT", "10")
+			for _, m := range members(reply.Elems[1]) {
+				visits[m]++
+			}
+			if cursor = strings.Clone(reply.Elems[0].Str); cursor == "0" {
+				break
+			}
+			w.expect(fmt.Sprintf("(integer) %d", others), [][]string{remove, again}[steps%2]...)
+			steps++
 		}
-		if cursor = strings.Clone(reply.Elems[0].Str); cursor == "0" {
-			break
+		if steps < 20 {
+			t.Errorf("%s has %d steps", c.scan, steps)
 		}
-		w.expect(fmt.Sprintf("(integer) %d", others), args[1+steps%2]...)
-		steps++
-	}
-	if steps < 20 {
-		t.Errorf("the scan has %d steps", steps)
-	}
-	for n := range stays {
-		if m := fmt.Sprint("member", n); visits[m] != 1 {
-			t.Errorf("%s is visited %d times", m, visits[m])
+		for n := range stays {
+			if m := fmt.Sprint("member", n); visits[m] != 1 {
+				t.Errorf("%s visits %s %d times", c.scan, m, visits[m])
+			}
 		}
 	}
 }

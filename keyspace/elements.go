@@ -35,19 +35,6 @@ func (tx *Tx) elementsOf(t *table, body string) Elements {
 	return t.ElementsOf(body, t.C.Policy().DeadLimits(tx.now).ByOwnTTL)
 }
 
-// AppendElement appends an element to a body as [Tx.Restore] takes it.
-func AppendElement(body []byte, e Element) []byte { return elements.Append(body, e) }
-
-// EachElement yields the elements of such a body.
-func EachElement(body string) func(yield func(Element) bool) { return elements.Each(body) }
-
-// CutText cuts the next string off such a body, and returns the digits of its length, too.
-func CutText(body string) (digits, text, rest string) { return elements.CutText(body) }
-
-// CheckElements returns why a text is not the elements of a collection of a kind, as an export has them, or
-// nil.
-func CheckElements(text string, kind Kind) error { return elements.CheckAll(text, kind) }
-
 // CollectionsAllowed reports whether AllowCollections has nothing to do. It is cheap.
 func (ks *Keyspace) CollectionsAllowed() bool { return ks.storage.CollectionsAllowed() }
 

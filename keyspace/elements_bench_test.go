@@ -17,9 +17,10 @@ func BenchmarkElements(b *testing.B) {
 	fields := make([]string, n)
 	ks.BeginKey(&tx, "h")
 	x, _ := tx.EditElements(tx.Container("0"), "h", HashKind)
-	x.Expect(n)
 	for i := range fields {
 		fields[i] = fmt.Sprintf("field:%06d", i)
+	}
+	for i := range x.ByPage(fields, 1) {
 		x.Set(Element{Field: fields[i], Value: "a value of 20 bytes."})
 	}
 	x.Close()

@@ -1,6 +1,8 @@
 package keyspace
 
 import (
+	"iter"
+	"math"
 	"slices"
 	"strings"
 
@@ -30,10 +32,17 @@ type ElementsEdit struct {
 	small         []byte // the body, once it was changed and as long as there are no pages
 	head          elements.Head
 	headChanged   bool
-	ending        bool            // elements may have ends
-	at            page            // that was looked up last
-	version       uint64          // of the page that was written last
-	edits         *elements.Edits // of many elements, until Close; nil: each is stored at once
+	ending        bool       // elements may have ends
+	at            page       // that was looked up last
+	buf           []byte     // its body while that is to be stored
+	gather        *gathering // of many changes, those of a page are stored together; nil: each at once
+	version       uint64     // of the page that was written last
+}
+
+// gathering is how far many changes are that come in the order of pages.
+type gathering struct {
+	before int64  // the weight of the collection
+	place  uint64 // of the change, as [elements.Place] says
 }
 
 // EditElements begins to change the collection of a kind under an id. There may be none: was is the kind of
@@ -83,25 +92,32 @@ func (x *ElementsEdit) begin() bool {
 	return true
 }
 
-// Expect says that about n elements are to be changed, by Get, Set and Delete alone. It reports whether that
-// makes the collection anew: of many, a page is written once then, and not for each of its elements.
-func (x *ElementsEdit) Expect(n int) (anew bool) {
-	const few, share = 32, 4
-	if n < few || x.Collection != nil && n*share < x.Collection.Count {
-		return false
+// ByPage yields the indexes of arguments, every step of them, that name elements to change by Get, Set and
+// Delete alone. Of many, those of a page come together, and it is stored once. Those that are equal come in
+// their order, as all do while there are no pages.
+func (x *ElementsEdit) ByPage(args []string, step int) iter.Seq[int] {
+	const many, most = 32, 1 << 24
+	return func(yield func(int) bool) {
+		at := 0
+		for ; at < len(args) && (x.Collection == nil || len(args)-at < many*step || len(args) > most); at += step {
+			if !yield(at) {
+				return
+			}
+		}
+		if at >= len(args) {
+			return
+		}
+		x.gather = &gathering{before: x.Collection.Weight}
+		for place, index := range x.head.InOrder(args, at, step) {
+			if x.gather.place = place; !yield(index) {
+				return
+			}
+		}
 	}
-	x.edits = elements.NewEdits(n)
-	return true
 }
 
 // Get is that of [Elements], with what was changed.
 func (x *ElementsEdit) Get(field string) (e Element, ok bool) {
-	if x.edits != nil {
-		if e, there, edited := x.edits.Get(field); edited {
-			return e, there
-		}
-		return x.Elements.Get(field)
-	}
 	if x.Collection == nil {
 		e, _, _, ok = elements.Find(x.now(), field)
 		if x.begun {
@@ -109,8 +125,12 @@ func (x *ElementsEdit) Get(field string) (e Element, ok bool) {
 		}
 		return e, ok
 	}
-	if e, _, _, ok = elements.Find(x.find(x.bucket(field)).body, field); !ok || e.Dead(x.Limit) {
+	page := x.pageOf(field)
+	if e, _, _, ok = elements.Find(page.body, field); !ok || e.Dead(x.Limit) {
 		return Element{}, false // who writes the field anew must not see the old end
+	}
+	if page.dirty {
+		e.Value = strings.Clone(e.Value)
 	}
 	return e, true
 }
@@ -129,11 +149,6 @@ func (x *ElementsEdit) Set(e Element) (isNew bool) {
 		return false
 	}
 	x.ending = x.ending || e.End != 0
-	if x.edits != nil {
-		_, found := x.Get(e.Field)
-		x.edits.Set(e)
-		return !found
-	}
 	if x.Collection == nil {
 		_, from, to, found := elements.Find(record.View(x.small), e.Field)
 		if found {
@@ -146,7 +161,7 @@ func (x *ElementsEdit) Set(e Element) (isNew bool) {
 		}
 		return !found
 	}
-	page := x.find(x.bucket(e.Field))
+	page := x.pageOf(e.Field)
 	old, from, to, found := elements.Find(page.body, e.Field)
 	if found && old.Dead(x.Limit) {
 		x.tx.shedElement(x.t, x.e, old)
@@ -155,28 +170,17 @@ func (x *ElementsEdit) Set(e Element) (isNew bool) {
 	if !found {
 		from, to, isNew = len(page.body), len(page.body), true
 	}
-	buf := append(elements.Append(append(x.tx.page[:0], page.body[:from]...), e), page.body[to:]...)
-	x.store(page, buf)
-	x.tx.keepPage(buf)
-	for n := 0; n < 2 && x.Collection.Weight > int64(x.head.Buckets)*elements.PageSize && x.head.Buckets < elements.MostBuckets; n++ {
-		x.split()
-	}
+	x.change(page, append(elements.Append(append(x.tx.page[:0], page.body[:from]...), e), page.body[to:]...))
+	x.grow(2)
 	return isNew
 }
 
 // Delete removes a field, and reports whether there was one.
 func (x *ElementsEdit) Delete(field string) bool {
-	if x.edits != nil {
-		_, found := x.Get(field)
-		if found = found && x.begin(); found {
-			x.edits.Delete(field)
-		}
-		return found
-	}
 	body := x.now()
 	var page *page
 	if x.Collection != nil {
-		page = x.find(x.bucket(field))
+		page = x.pageOf(field)
 		body = page.body
 	}
 	old, from, to, found := elements.Find(body, field)
@@ -187,23 +191,58 @@ func (x *ElementsEdit) Delete(field string) bool {
 		x.small = append(x.small[:from], x.small[to:]...)
 		return true
 	}
-	buf := append(append(x.tx.page[:0], body[:from]...), body[to:]...)
-	x.store(page, buf)
-	x.tx.keepPage(buf)
+	x.change(page, append(append(x.tx.page[:0], body[:from]...), body[to:]...))
+	x.shrink(2)
+	return true
+}
+
+// change gives a page another body, in the memory of tx.page.
+func (x *ElementsEdit) change(p *page, body []byte) {
+	if x.gather != nil && len(body) <= 4*elements.PageSize { // a longer one is about to be split
+		x.tx.page, x.buf = x.buf, body
+		p.body, p.dirty = record.View(body), true
+		return
+	}
+	x.store(p, body)
+	x.tx.keepPage(body)
+}
+
+// flush stores the page that was changed.
+func (x *ElementsEdit) flush() {
+	if x.at.dirty {
+		x.store(&x.at, x.buf)
+	}
+}
+
+// grow adds buckets until the pages have their mean size, but not more than most. Amid many changes it is
+// that which they will have if the others add as much, as hashes spread them evenly.
+func (x *ElementsEdit) grow(most int) {
+	if x.at.dirty {
+		return
+	}
+	weight := float64(x.Collection.Weight)
+	if x.gather != nil {
+		before := float64(x.gather.before)
+		if done := math.Ldexp(float64(x.gather.place), -64); done > 0.01 {
+			weight = before + (weight-before)/done
+		}
+	}
+	for ; most > 0 && weight > float64(x.head.Buckets)*elements.PageSize && x.head.Buckets < elements.MostBuckets; most-- {
+		x.split()
+	}
+}
+
+// shrink removes buckets of sparse pages, but not more than most.
+func (x *ElementsEdit) shrink(most int) {
 	const sparse = elements.PageSize / 4
-	for n := 0; n < 2 && x.head.Buckets > 1 && x.Collection.Weight < int64(x.head.Buckets)*sparse; n++ {
+	for ; most > 0 && !x.at.dirty && x.head.Buckets > 1 && x.Collection.Weight < int64(x.head.Buckets)*sparse; most-- {
 		x.merge()
 	}
-	return true
 }
 
 // open gives the hash pages.
 func (x *ElementsEdit) open() {
-	x.openTable()
-	salt := x.head.Salt
-	if x.head = elements.NewHead(x.p.NextVersion(), x.p.Shard.Seed[0]^x.p.Shard.Seed[1]); salt != 0 {
-		x.head.Salt = salt // made anew, it keeps the order of its elements, on which cursors rely
-	}
+	x.openPages()
 	all := record.View(x.small)
 	x.head.Buckets = uint32(max(1, min(elements.SumOf(all).Weight/elements.PageSize, 1<<16)))
 	pages := make([][]byte, x.head.Buckets)
@@ -211,21 +250,24 @@ func (x *ElementsEdit) open() {
 		b := x.head.Bucket(e.Field)
 		pages[b] = elements.Append(pages[b], e)
 	}
-	x.t.OpenPages()
-	x.Collections = x.t.Pages.Collections
 	for b, body := range pages {
 		x.put(uint64(b), body)
 	}
 	x.Collection = x.Collections.ByNumber(x.head.Number)
-	x.headChanged = true
 }
 
-// openTable makes the table of the container if there is none yet.
-func (x *ElementsEdit) openTable() {
+// openPages prepares a head, and the tables of the container if there are none yet.
+func (x *ElementsEdit) openPages() {
 	if x.t = x.k.tables[x.p.Number]; x.t == nil {
 		x.t = x.tx.ks.tables.Open(x.k, x.p)
 		x.tx.noteTable(x.t)
 	}
+	salt := x.head.Salt
+	if x.head = elements.NewHead(x.p.NextVersion(), x.p.Shard.Seed[0]^x.p.Shard.Seed[1]); salt != 0 {
+		x.head.Salt = salt // made anew, it keeps the order of its elements, on which cursors rely
+	}
+	x.headChanged = true
+	x.Collections = x.t.OpenPages().Collections
 }
 
 // bucket returns the number of the page of a field.
@@ -237,7 +279,8 @@ type page struct {
 	h      memtable.Handle
 	e      *memtable.Entry // nil: nothing
 	body   string
-	known  bool // it is as it was looked up
+	known  bool // it is as it was looked up, but for the body if it is dirty
+	dirty  bool // the body is to be stored
 }
 
 // find returns the page with a number. It holds until the next is looked up or stored.
@@ -253,12 +296,21 @@ func (x *ElementsEdit) find(number uint64) *page {
 	return &x.at
 }
 
+// pageOf returns the page of a field. It stores that which was changed before, if it is another.
+func (x *ElementsEdit) pageOf(field string) *page {
+	if x.at.dirty && x.at.number != x.bucket(field) {
+		x.flush()
+		x.grow(math.MaxInt)
+	}
+	return x.find(x.bucket(field))
+}
+
 // put stores the elements of the page with a number.
 func (x *ElementsEdit) put(number uint64, body []byte) { x.store(x.find(number), body) }
 
 // store stores the elements of a page that was looked up.
 func (x *ElementsEdit) store(p *page, body []byte) {
-	p.known = false
+	p.known, p.dirty = false, false
 	switch {
 	case len(body) > 0:
 		var buf [40]byte
@@ -324,8 +376,11 @@ func (x *ElementsEdit) Close() (gone bool) {
 	if !x.begun || x.vetoed {
 		return false
 	}
-	if x.edits != nil {
-		x.Replace(x.edits.Apply(x.All()))
+	if x.gather != nil {
+		x.flush()
+		x.gather = nil
+		x.grow(math.MaxInt)
+		x.shrink(math.MaxInt)
 	}
 	tx := x.tx
 	if x.Collection != nil {

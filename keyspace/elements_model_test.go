@@ -254,9 +254,15 @@ func (m *hashModel) edit(tx *Tx, at place) {
 	if kind == Plain {
 		return
 	}
-	changed, anew := false, m.random.IntN(2) == 0 && x.Expect(m.random.IntN(200))
-	for range 1 + m.random.IntN([]int{2, 4, 50}[m.random.IntN(3)]) {
-		e := m.elementOf(want, tx.Now())
+	changed := false
+	edits := make([]Element, 1+m.random.IntN([]int{2, 4, 50, 200}[m.random.IntN(4)]))
+	fields := make([]string, len(edits))
+	for i := range edits {
+		edits[i] = m.elementOf(want, tx.Now())
+		fields[i] = edits[i].Field
+	}
+	for i := range x.ByPage(fields, 1) {
+		e := edits[i]
 		was, there := h.fields[e.Field]
 		there = there && !was.Dead(c.Policy().DeadLimits(tx.Now()).ByOwnTTL)
 		if got, ok := x.Get(e.Field); ok != there || ok && got != was {
@@ -280,9 +286,7 @@ func (m *hashModel) edit(tx *Tx, at place) {
 	if !changed {
 		return
 	}
-	if h.ts = tx.Now(); anew {
-		maps.DeleteFunc(h.fields, func(_ string, e Element) bool { return e.Dead(c.Policy().DeadLimits(tx.Now()).ByOwnTTL) })
-	}
+	h.ts = tx.Now()
 	m.keys[at] = h
 	if living(h, c.Policy(), tx.Now()) == nil {
 		delete(m.keys, at)

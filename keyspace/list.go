@@ -135,13 +135,9 @@ func (x *ListEdit) openIfLarge() {
 	if len(x.small) <= elements.SmallSize {
 		return
 	}
-	x.openTable()
-	x.head = elements.NewHead(x.p.NextVersion(), x.p.Shard.Seed[0]^x.p.Shard.Seed[1])
-	x.t.OpenPages()
-	x.Collections = x.t.Pages.Collections
+	x.openPages()
 	x.put(elements.FirstOfList, x.small)
 	x.Collection = x.Collections.ByNumber(x.head.Number)
-	x.headChanged = true
 	x.load(elements.FirstOfList)
 	x.cut()
 }

@@ -2,11 +2,11 @@ package keyspace
 
 import (
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 
 	"mayfly/expiry"
+	"mayfly/keyspace/foresight"
 	"mayfly/keyspace/memtable"
 )
 
@@ -34,7 +34,7 @@ type ContainerStats struct {
 	// 0 if there are none. [Tx.Stats] leaves it 0.
 	AverageTTL int64
 
-	left timeLeft
+	left foresight.TimeLeft
 }
 
 // Expiring returns how many of the items will die.
@@ -116,7 +116,7 @@ func (tx *Tx) AllStats() (all []*ContainerStats, died int64) {
 					if !t.Gone() && t.C.hidden == nil && t.Collections == nil {
 						if t.C.aside == nil {
 							purgeable := t.C.retention.Purgeable(t.C.Policy(), tx.now)
-							died = min(died, firstDeath(&t.Table, purgeable, t.C.history.Load().Entries, tx.now))
+							died = min(died, foresight.FirstDeath(&t.Table, purgeable, t.C.history.Load().Entries, tx.now))
 						}
 						tx.addStats(t, found)
 					}
@@ -126,7 +126,7 @@ func (tx *Tx) AllStats() (all []*ContainerStats, died int64) {
 		}
 	}
 	for _, s := range found {
-		s.AverageTTL = s.left.average()
+		s.AverageTTL = s.left.Average()
 		all = append(all, s)
 	}
 	slices.SortFunc(all, func(a, b *ContainerStats) int { return strings.Compare(a.Container.name, b.Container.name) })
@@ -148,41 +148,5 @@ func (tx *Tx) addStats(t *table, found map[*Container]*ContainerStats) {
 	}
 	s.InMemory += before
 	s.addLocked(t, dead, tx.now)
-	s.left.draw(&t.Table, c.Policy(), tx.now, 1+statsDraws/len(tx.ks.partitions))
-}
-
-// firstDeath returns when the first item of a table died that is within limits, by the history of its
-// container, which must not be empty. It is now if there is none. Times are in ms.
-func firstDeath(t *memtable.Table, l expiry.Limits, history []expiry.HistoryEntry, now int64) (died int64) {
-	died = now
-	t.FirstDead(l, func(e *memtable.Entry) {
-		at, _, _ := expiry.Death(e.TS(), e.ExpireAt(), history, now)
-		died = min(died, at)
-	})
-	return died
-}
-
-// timeLeft estimates the mean time left to items that will die. The zero value has drawn none.
-type timeLeft struct{ sum, drawn int64 } // ms; items
-
-// draw draws up to n random items of a table, at a moment in ms.
-func (l *timeLeft) draw(t *memtable.Table, p *expiry.Policy, now int64, n int) {
-	for range n {
-		_, e := t.RandomExpiring(p, rand.IntN)
-		if e == nil {
-			return
-		}
-		if end, _ := e.End(p); end > now {
-			l.sum += end - now
-			l.drawn++
-		}
-	}
-}
-
-// average returns the estimate in ms; 0 if no item was drawn.
-func (l *timeLeft) average() int64 {
-	if l.drawn == 0 {
-		return 0
-	}
-	return l.sum / l.drawn
+	s.left.Draw(&t.Table, c.Policy(), tx.now, 1+statsDraws/len(tx.ks.partitions))
 }

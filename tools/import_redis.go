@@ -17,6 +17,7 @@ import (
 	"mayfly/expiry"
 	"mayfly/json/jsondoc"
 	"mayfly/keyspace"
+	"mayfly/keyspace/elements"
 	"mayfly/vfs"
 
 	"github.com/gomodule/redigo/redis"
@@ -367,7 +368,7 @@ func (from *typeSource) bodyOf(reply any) (body string, ok bool) {
 			e.Value, _ = list[0].(string)
 			list = list[1:]
 		}
-		b = keyspace.AppendElement(b, e)
+		b = elements.Append(b, e)
 	}
 	return string(b), len(b) > 0
 }
@@ -398,12 +399,12 @@ func (r *elementEnds) add(key string, kind keyspace.Kind, body string) (string, 
 				}
 				e.End = max(0, ends[i])
 			}
-			b = keyspace.AppendElement(b, e)
+			b = elements.Append(b, e)
 		}
 		some = some[:0]
 		return nil
 	}
-	for e := range keyspace.EachElement(body) {
+	for e := range elements.Each(body) {
 		if some = append(some, e); len(some) == portionItems {
 			if err := flush(); err != nil {
 				return "", err

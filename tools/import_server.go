@@ -11,6 +11,7 @@ import (
 	"mayfly/expiry"
 	"mayfly/json/jsondoc"
 	"mayfly/keyspace"
+	"mayfly/keyspace/elements"
 
 	"github.com/gomodule/redigo/redis"
 )
@@ -280,7 +281,7 @@ func longest(it keyspace.Item) (size int) {
 	if !it.Kind.IsCollection() {
 		return len(it.Body)
 	}
-	for e := range keyspace.EachElement(it.Body) {
+	for e := range elements.Each(it.Body) {
 		size = max(size, len(e.Field), len(e.Value))
 	}
 	return size
@@ -302,7 +303,7 @@ func (s *serverTarget) collection(at place, id string, it keyspace.Item, held bo
 		keyspace.HashKind: "HSET", keyspace.SetKind: "SADD", keyspace.ZSetKind: "ZADD", keyspace.ListKind: "RPUSH",
 	}[it.Kind]
 	args, size := []any{id}, 0
-	for e := range keyspace.EachElement(it.Body) {
+	for e := range elements.Each(it.Body) {
 		switch it.Kind {
 		case keyspace.HashKind:
 			args = append(args, e.Field, e.Value)

@@ -15,6 +15,7 @@ import (
 	"mayfly/expiry"
 	"mayfly/json/jsondoc"
 	"mayfly/keyspace"
+	"mayfly/keyspace/elements"
 )
 
 // A line of an export is a JSON object. It describes a container
@@ -388,7 +389,7 @@ func (l *line) collection() (body string, kind keyspace.Kind, err error) {
 				body, err = either(collections[kind], *text, *text64)
 			}
 			if err == nil && body != "" {
-				err = keyspace.CheckElements(body, kind)
+				err = elements.CheckAll(body, kind)
 			}
 		}
 	}

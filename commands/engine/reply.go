@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unsafe"
 
-	"mayfly/keyspace"
+	"mayfly/keyspace/elements"
 )
 
 // Kind is the type of a [Reply], with the names of RESP3. RESP2 renders newer types as Redis does: a map
@@ -148,7 +148,7 @@ func Elements(kind Kind, n, strings int, bodies []string) Reply {
 func (r *Reply) Strings(yield func(digits, text string) bool) {
 	for which, rest := int64(Fields), r.Str; rest != ""; which ^= Fields | Values {
 		var digits, text string
-		if digits, text, rest = keyspace.CutText(rest); r.Int&which != 0 && !yield(digits, text) {
+		if digits, text, rest = elements.CutText(rest); r.Int&which != 0 && !yield(digits, text) {
 			return
 		}
 	}

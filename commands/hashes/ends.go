@@ -165,17 +165,16 @@ func parseHExpire(in *engine.Input, name string, b items.TimeBase, u items.TimeU
 		if err != nil { // the type of the key comes first
 			return engine.Fail(err), nil
 		}
-		h.Expect(len(fields))
-		results := make([]engine.Reply, 0, len(fields))
-		for _, field := range fields {
-			e, found := h.Get(field)
+		results := make([]engine.Reply, len(fields))
+		for i := range h.ByPage(fields, 1) {
+			e, found := h.Get(fields[i])
 			n := noField
 			if found {
 				if n = unmet; when.Allows(e.End, endCounts(h.C, e), end) {
 					n = setEnd(x, h, e, end)
 				}
 			}
-			results = append(results, engine.Count(n))
+			results[i] = engine.Count(n)
 		}
 		return engine.Array(results...), event(results)
 	}), nil
@@ -187,18 +186,17 @@ func parseHPersist(in *engine.Input) (engine.Run, error) {
 		if err != nil {
 			return engine.Fail(err), nil
 		}
-		h.Expect(len(fields))
 		var events []string
-		results := make([]engine.Reply, 0, len(fields))
-		for _, field := range fields {
-			switch e, found := h.Get(field); {
+		results := make([]engine.Reply, len(fields))
+		for i := range h.ByPage(fields, 1) {
+			switch e, found := h.Get(fields[i]); {
 			case !found:
-				results = append(results, engine.Integer(noField))
+				results[i] = engine.Integer(noField)
 			case e.End == 0:
-				results = append(results, engine.Integer(noEnd))
+				results[i] = engine.Integer(noEnd)
 			default:
-				h.Put(field, e.Value, 0)
-				results, events = append(results, engine.Integer(set)), []string{eventHPersist}
+				h.Put(fields[i], e.Value, 0)
+				results[i], events = engine.Integer(set), []string{eventHPersist}
 			}
 		}
 		return engine.Array(results...), events
@@ -240,13 +238,12 @@ func parseHGetDel(in *engine.Input) (engine.Run, error) {
 		if err != nil {
 			return engine.Fail(err), nil
 		}
-		h.Expect(len(fields))
 		var events []string
-		values := make([]engine.Reply, 0, len(fields))
-		for _, field := range fields {
-			e, found := h.Get(field)
-			values = append(values, valueOrNull(e, found))
-			if found && h.Delete(field) {
+		values := make([]engine.Reply, len(fields))
+		for i := range h.ByPage(fields, 1) {
+			e, found := h.Get(fields[i])
+			values[i] = valueOrNull(e, found)
+			if found && h.Delete(fields[i]) {
 				events = []string{eventHDel}
 			}
 		}
@@ -297,18 +294,17 @@ func parseHGetEx(in *engine.Input) (engine.Run, error) {
 		if err != nil {
 			return engine.Fail(err), nil
 		}
-		h.Expect(len(fields))
-		values, results := make([]engine.Reply, 0, len(fields)), []engine.Reply(nil)
+		values, results := make([]engine.Reply, len(fields)), []engine.Reply(nil)
 		var events []string
-		for _, field := range fields {
-			e, found := h.Get(field)
-			values = append(values, valueOrNull(e, found))
+		for i := range h.ByPage(fields, 1) {
+			e, found := h.Get(fields[i])
+			values[i] = valueOrNull(e, found)
 			switch {
 			case !found:
 			case timed:
 				results = append(results, engine.Count(setEnd(x, h, e, end)))
 			case persist && e.End != 0:
-				h.Put(field, e.Value, 0)
+				h.Put(fields[i], e.Value, 0)
 				events = []string{eventHPersist}
 			}
 		}
@@ -370,7 +366,6 @@ func parseSetEx(args []string) (o setEx, err error) {
 func parseHSetEx(in *engine.Input) (engine.Run, error) {
 	o, err := parseSetEx(in.Args)
 	set := onCreate(func(x *engine.Context, h *items.Change) (engine.Reply, []string) {
-		h.Expect(len(o.pairs) / 2)
 		end, _ := o.at.end(x)
 		for i := 0; i < len(o.pairs) && (o.fnx || o.fxx); i += 2 {
 			if _, found := h.Get(o.pairs[i]); found == o.fnx {
@@ -378,7 +373,7 @@ func parseHSetEx(in *engine.Input) (engine.Run, error) {
 			}
 		}
 		var results []engine.Reply
-		for i := 0; i < len(o.pairs); i += 2 {
+		for i := range h.ByPage(o.pairs, 2) {
 			e := keyspace.Element{Field: o.pairs[i], Value: o.pairs[i+1]}
 			switch {
 			case o.timed:

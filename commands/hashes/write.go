@@ -39,10 +39,9 @@ func parseHSet(in *engine.Input) (engine.Run, error) {
 		return nil, engine.Errorf(engine.ErrWrongArity, name)
 	}
 	return onCreate(func(x *engine.Context, h *items.Change) (engine.Reply, []string) {
-		added := 0
-		h.Expect(len(x.Input.Args)/2 - 1)
-		for i := 2; i < len(x.Input.Args); i += 2 {
-			if h.Put(x.Input.Args[i], x.Input.Args[i+1], 0) {
+		added, pairs := 0, x.Input.Args[2:]
+		for i := range h.ByPage(pairs, 2) {
+			if h.Put(pairs[i], pairs[i+1], 0) {
 				added++
 			}
 		}

@@ -48,10 +48,9 @@ func Length(kind keyspace.Kind) engine.Run {
 // Deleting returns the Run of a command that deletes the elements that its arguments name.
 func Deleting(kind keyspace.Kind, event string) engine.Run {
 	return OnChange(kind, func(x *engine.Context, h *Change) (engine.Reply, []string) {
-		deleted := 0
-		h.Expect(len(x.Input.Args) - 2)
-		for _, field := range x.Input.Args[2:] {
-			if h.Delete(field) {
+		deleted, fields := 0, x.Input.Args[2:]
+		for i := range h.ByPage(fields, 1) {
+			if h.Delete(fields[i]) {
 				deleted++
 			}
 		}
@@ -220,13 +219,6 @@ func OnListChange(do func(x *engine.Context, h *ListChange) (engine.Reply, []str
 		h.Close(told...)
 		return reply
 	})
-}
-
-// Expect is that of [keyspace.ElementsEdit].
-func (h *Change) Expect(n int) {
-	if h.ElementsEdit.Expect(n) {
-		h.x.Work += h.Size()
-	}
 }
 
 // Put sets an element.

@@ -66,11 +66,10 @@ func walking(c engine.Command) engine.Command {
 
 // runSAdd writes nothing if all members are there: they keep their ends.
 var runSAdd = items.OnCreate(keyspace.SetKind, func(x *engine.Context, h *items.Change) (engine.Reply, []string) {
-	added := 0
-	h.Expect(len(x.Input.Args) - 2)
-	for _, member := range x.Input.Args[2:] {
-		if _, found := h.Get(member); !found {
-			h.Put(member, "", 0)
+	added, members := 0, x.Input.Args[2:]
+	for i := range h.ByPage(members, 1) {
+		if _, found := h.Get(members[i]); !found {
+			h.Put(members[i], "", 0)
 			added++
 		}
 	}

@@ -121,9 +121,9 @@ func (a *addition) parseScores(pairs []string) (engine.Run, error) {
 func (a *addition) run(x *engine.Context, h *items.Change) (engine.Reply, []string) {
 	added, updated := 0, 0
 	last := engine.Null
-	h.Expect(len(a.scores))
-	for i, score := range a.scores {
-		member := x.Input.Args[a.first+2*i+1]
+	members := x.Input.Args[a.first+1:]
+	for i := range h.ByPage(members, 2) {
+		member, score := members[i], a.scores[i/2]
 		e, found := h.Get(member)
 		was, end := elements.ScoredOf(e).Score, int64(0)
 		if found && a.nx || !found && a.xx {

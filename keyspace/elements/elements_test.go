@@ -114,3 +114,31 @@ const (
 	fixedSalt   = 0x994f219e6bc881b7
 	fixedHashes = "ddf01fd6b48f4bef ec54e370ae4bc705"
 )
+
+// TestInOrder: the fields of a bucket come together, whatever the number of buckets, and those that are equal
+// in their order.
+func TestInOrder(t *testing.T) {
+	fields := []string{"not", "not"}
+	for n := range 2000 {
+		fields = append(fields, fmt.Sprint("field", n%1500), "value")
+	}
+	for _, buckets := range []uint32{1, 2, 3, 64, 100, 1000} {
+		h := Head{Number: 1, Buckets: buckets, Salt: 7}
+		last, met, indexes := uint32(1<<31), map[uint32]bool{}, map[string]int{}
+		n := 0
+		for place, i := range h.InOrder(fields, 2, 2) {
+			b := h.Bucket(fields[i])
+			if b != last && met[b] {
+				t.Fatalf("%d buckets: bucket %d comes twice", buckets, b)
+			}
+			if i <= indexes[fields[i]] || place>>24 != Place(h.Hash(fields[i]))>>24 {
+				t.Fatalf("%d buckets: index %d comes after %d, at %x", buckets, i, indexes[fields[i]], place)
+			}
+			last, met[b], indexes[fields[i]] = b, true, i
+			n++
+		}
+		if n != 2000 {
+			t.Errorf("%d fields come", n)
+		}
+	}
+}
