@@ -288,10 +288,11 @@ func (x *ElementsEdit) find(number uint64) *page {
 	if x.at.known && x.at.number == number {
 		return &x.at
 	}
-	var buf [40]byte
 	x.at = page{number: number, known: true}
-	if x.at.h, x.at.e = x.t.Pages.Lookup(record.View(x.head.PageID(buf[:0], number))); x.at.e != nil {
-		x.at.body = x.t.Pages.Item(x.at.e).Body
+	if x.Collection != nil { // else its pages are being made
+		if x.at.h, x.at.e = x.Collections.Page(x.Collection, number); x.at.e != nil {
+			x.at.body = x.t.Pages.Item(x.at.e).Body
+		}
 	}
 	return &x.at
 }

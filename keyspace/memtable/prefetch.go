@@ -16,6 +16,8 @@ type lookup struct {
 	hash uint32
 	h    Handle
 	e    *Entry
+
+	known bool // h, not the hash
 }
 
 // cacheLine is the size of a line of the processor's cache in bytes.
@@ -26,6 +28,11 @@ func (p *Prefetcher) Add(t *Table, id string) {
 	if t.index.n > 0 {
 		p.lookups = append(p.lookups, lookup{t: t, hash: t.seed.hash(id)})
 	}
+}
+
+// AddEntry adds an entry of a table.
+func (p *Prefetcher) AddEntry(t *Table, h Handle) {
+	p.lookups = append(p.lookups, lookup{t: t, h: h, known: true})
 }
 
 // Len returns the number of look-ups.
@@ -44,8 +51,9 @@ func (p *Prefetcher) Reset() {
 // what memory answers for another id, so the processor asks for all at once.
 func (p *Prefetcher) Run(bytes int) {
 	for i := range p.lookups {
-		l := &p.lookups[i]
-		l.h = *l.t.index.bucket(l.hash)
+		if l := &p.lookups[i]; !l.known {
+			l.h = *l.t.index.bucket(l.hash)
+		}
 	}
 	for i := range p.lookups {
 		if l := &p.lookups[i]; l.h != 0 {
@@ -55,7 +63,7 @@ func (p *Prefetcher) Run(bytes int) {
 	}
 	for i := range p.lookups {
 		l := &p.lookups[i]
-		for l.e != nil && l.e.hash != l.hash {
+		for l.e != nil && l.e.hash != l.hash && !l.known {
 			if l.e.next == 0 {
 				l.e = nil
 			} else {

@@ -40,6 +40,8 @@ type Collection struct {
 	Order *elements.Order    // of a sorted set, once its key is known
 	List  elements.Directory // of the pages of a list
 
+	handles []memtable.Handle // of the pages of buckets, as far as they were looked up; 0: not known
+
 	first int64  // ms; no element ends before
 	alive uint32 // the bucket in which a living element was found last
 	above uint64 // no bucket has this number or a greater one: the head may not be known
@@ -205,6 +207,9 @@ func (o *pageObserver) Removed(h memtable.Handle, it record.Item) {
 	cs := (*Collections)(o)
 	id := cs.pages.ID(cs.pages.At(h))
 	if c := cs.OfPage(id); c != nil {
+		if _, number, _ := record.SplitPageID(id); number < uint64(len(c.handles)) {
+			c.handles[number] = 0
+		}
 		cs.follow(c, id, it.Body, "")
 		c.Memory -= memtable.ItemOverhead + int64(len(id))
 		c.Pages--
@@ -297,18 +302,36 @@ func (cs *Collections) collect(n int) (left int) {
 	return n
 }
 
-// Page returns the page with a number, nil if there is none: an empty bucket has none.
+// Page returns the page with a number, nil if there is none: an empty bucket has none. It keeps the handles
+// of buckets, which takes a few bytes for each: a look-up by id takes as long as one of a key.
 func (cs *Collections) Page(c *Collection, number uint64) (h memtable.Handle, e *memtable.Entry) {
+	if number < uint64(len(c.handles)) && c.handles[number] != 0 {
+		return c.handles[number], cs.pages.At(c.handles[number])
+	}
 	var buf [40]byte
-	return cs.pages.Lookup(record.View(c.PageID(buf[:0], number)))
+	const sparse = 4 // more buckets than pages: a page may have any number before its key is known
+	if h, e = cs.pages.Lookup(record.View(c.PageID(buf[:0], number))); e != nil && number < sparse*uint64(c.Pages) {
+		if missing := int(number) + 1 - len(c.handles); missing > 0 {
+			c.handles = append(c.handles, make([]memtable.Handle, missing)...)
+		}
+		c.handles[number] = h
+	}
+	return h, e
 }
 
 // Prefetch adds the look-up of the page that has a field, of the collection with a head.
 func (cs *Collections) Prefetch(p *memtable.Prefetcher, head, field string) {
-	if c := cs.Of(head); c != nil && c.List.Len() == 0 {
-		var buf [40]byte
-		p.Add(cs.pages, record.View(c.PageID(buf[:0], uint64(c.Bucket(field)))))
+	c := cs.Of(head)
+	if c == nil || c.List.Len() > 0 {
+		return
 	}
+	number := c.Bucket(field)
+	if int(number) < len(c.handles) && c.handles[number] != 0 {
+		p.AddEntry(cs.pages, c.handles[number])
+		return
+	}
+	var buf [40]byte
+	p.Add(cs.pages, record.View(c.PageID(buf[:0], uint64(number))))
 }
 
 // Pages yields the pages of a collection, in the order of buckets or of a list.

@@ -65,8 +65,25 @@ func (t *Table[C]) checkPages() (err error) {
 		} else if err == nil {
 			err = c.checkOrder(is)
 		}
+		if c := cs.byNumber[number]; err == nil {
+			err = cs.checkHandles(c)
+		}
 	}
 	return err
+}
+
+// checkHandles verifies the handles that a collection keeps.
+func (cs *Collections) checkHandles(c *Collection) error {
+	for number, h := range c.handles {
+		if h == 0 {
+			continue
+		}
+		id := string(c.PageID(nil, uint64(number)))
+		if e := cs.pages.Find(id); e == nil || e != cs.pages.At(h) {
+			return fmt.Errorf("page %s has the handle %d, which is of another", id, h)
+		}
+	}
+	return nil
 }
 
 // checkPage verifies a page and counts its elements.
