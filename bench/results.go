@@ -159,7 +159,7 @@ func (r *results) markdown() string {
 			met++
 		}
 		theirs, ratio := noRedis, "–"
-		if strings.HasPrefix(row.Work, queryName) {
+		if r.Machine.Redis != "" || strings.HasPrefix(row.Work, queryName) { // it has nothing like it
 			theirs = "–"
 		}
 		if len(row.Theirs) > 0 {
