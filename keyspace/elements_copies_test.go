@@ -179,3 +179,41 @@ func TestHashPowerCut(t *testing.T) {
 		}
 	}
 }
+
+// TestPagesThatAreReplaced makes a large set anew again and again: what the former ones took does not pile
+// up, whether writers come without a pause or the purge has time.
+func TestPagesThatAreReplaced(t *testing.T) {
+	t.Parallel()
+	ks := open(t)
+	drill.Check(t, ks.AllowCollections())
+	var tx Tx
+	all := func(yield func(Element) bool) {
+		for i := range 5000 {
+			if !yield(Element{Field: fmt.Sprint("member", i)}) {
+				return
+			}
+		}
+	}
+	replace := func(times int) {
+		ks.BeginKey(&tx, "a")
+		for range times {
+			x, _ := tx.EditElements(tx.Container("0"), "a", SetKind)
+			x.Replace(all)
+			x.Close()
+		}
+		drill.Check(t, ks.Wait(tx.Close()))
+	}
+	replace(1)
+	one := ks.Used()
+	for range 20 {
+		replace(1)
+	}
+	if now := ks.Used(); now > 3*one {
+		t.Errorf("one set takes %d bytes, after 20 others %d", one, now)
+	}
+	replace(20)
+	ks.purge.Whole()
+	if now := ks.Used(); now > 3*one {
+		t.Errorf("one set takes %d bytes, after 20 of one transaction and a purge %d", one, now)
+	}
+}

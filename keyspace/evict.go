@@ -126,7 +126,7 @@ func (ks *Keyspace) evict(v evictable, evicted func(c *Container, id string)) LS
 	lsn := tx.Close()
 	for more := true; more; { // its pages go before the next draw
 		v.t.P.Mu.Lock()
-		more = v.t.P.Collect()
+		_, more = v.t.P.Collect(0)
 		v.t.P.Mu.Unlock()
 	}
 	return lsn

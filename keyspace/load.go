@@ -191,7 +191,7 @@ func (l *loader) finish(latest []storage.Latest) {
 		}
 	}
 	for _, p := range l.ks.partitions {
-		for p.Collect() {
+		for more := true; more; _, more = p.Collect(0) {
 		}
 	}
 	l.buildIndexes()

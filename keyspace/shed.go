@@ -159,13 +159,14 @@ func (tx *Tx) settleShed(t *table, done *shedding, report bool) (gone bool) {
 	return false
 }
 
-// samplePages is Sample for a table of pages: it takes the dead out of some of those that are due. The lock
-// of its partition is held, and released at the end.
+// samplePages is Sample for a table of pages: it removes some that have no key any more, and takes the dead
+// out of some of those that are due. The lock of its partition is held, and released at the end.
 func (ks *Keyspace) samplePages(pages *table, n int) (s expiry.Sample) {
 	p, t := pages.P, pages.C.tables[pages.P.Number]
+	removed, more := p.Collect(0)
+	s = expiry.Sample{Drawn: removed, Dead: removed, All: pages.Len(), More: more, Internal: true}
 	if ks.Writable() != nil || ks.follows() || t == nil || t.Pages != pages {
 		pages.SetTimer(ks.Now())
-		p.Collect()
 		p.Mu.Unlock()
 		return s
 	}
@@ -173,13 +174,12 @@ func (ks *Keyspace) samplePages(pages *table, n int) (s expiry.Sample) {
 	tx.beginLocked(ks, p, "")
 	due := ks.due(t.C, tx.now)
 	found := tx.shedDue(t, due, n)
-	s = expiry.Sample{Drawn: found, Dead: found, All: pages.Len(), Internal: true}
+	s.Drawn, s.Dead, s.More = s.Drawn+found, s.Dead+found, s.More || found == n
 	pages.Tighten(due.ByOwnTTL)
 	pages.SetTimer(tx.now)
 	if tx.Close() == ks.journal.Last() {
 		ks.uncommitted.Store(true)
 	}
-	s.More = found == n || len(p.Garbage) > 0
 	buriers.Put(tx)
 	_ = ks.Throttle(0) // a failure is noted, and tried again
 	return s

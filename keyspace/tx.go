@@ -163,7 +163,7 @@ func (tx *Tx) Close() LSN {
 	tx.changes.ReleaseRemoved()
 	tx.eachLocked(func(p *partition) {
 		p.Clean()
-		p.Collect()
+		p.Collect(len(tx.changes.journaled)) // who makes pages removes as many, which they may replace
 	})
 	tx.held.Release()
 	tx.reset()

@@ -60,21 +60,23 @@ func (p *Partition[C]) Clean() {
 // 0.1 ms.
 const garbageAtOnce = 64
 
-// Collect removes some of the pages that have no key any more, and reports whether there are more. No
-// transaction may have changes in the partition that it can roll back.
-func (p *Partition[C]) Collect() (more bool) {
+// Collect removes some of the pages that have no key any more, and as many as besides. It returns how many,
+// and reports whether there are more. No transaction may have changes in the partition that it can roll back.
+func (p *Partition[C]) Collect(besides int) (removed int, more bool) {
 	if len(p.Garbage) == 0 {
-		return false
+		return 0, false
 	}
 	defer locks.EndProcessOnPanic()
-	for left := garbageAtOnce; left > 0 && len(p.Garbage) > 0; {
+	most := garbageAtOnce + besides
+	left := most
+	for left > 0 && len(p.Garbage) > 0 {
 		cs := p.Garbage[len(p.Garbage)-1]
 		if left = cs.collect(left); left > 0 {
 			p.Garbage = p.Garbage[:len(p.Garbage)-1]
 			cs.listed = false
 		}
 	}
-	return len(p.Garbage) > 0
+	return most - left, len(p.Garbage) > 0
 }
 
 // cleanStep does one step of cleaning. A failure inside leaves items that nothing finds, and the partition
