@@ -34,7 +34,7 @@ type ElementsEdit struct {
 	headChanged   bool
 	ending        bool       // elements may have ends
 	at            page       // that was looked up last
-	buf           []byte     // its body while that is to be stored
+	buf           []byte     // its body while it is dirty
 	gather        *gathering // of many changes, those of a page are stored together; nil: each at once
 	version       uint64     // of the page that was written last
 }

@@ -9,13 +9,8 @@ import (
 )
 
 // ListEdit changes the entries of a list for one command. Close ends it. A page is written once, when another
-// one is changed, or at the end.
-type ListEdit struct {
-	ElementsEdit
-	page  uint64 // whose entries buf has; 0: none
-	buf   []byte
-	dirty bool // buf is not stored
-}
+// one is changed, or at the end: buf has what is to become of the page that was looked up last.
+type ListEdit struct{ ElementsEdit }
 
 // EditList is [Tx.EditElements] for a list.
 func (tx *Tx) EditList(c *Container, id string) (x ListEdit, was Kind) {
@@ -42,21 +37,17 @@ func (x *ListEdit) load(page uint64) {
 	if x.buf == nil {
 		x.buf, x.tx.page = x.tx.page, nil // until Close
 	}
-	if x.page != page {
+	if !x.at.known || x.at.number != page {
 		x.flush()
-		x.page, x.buf = page, append(x.buf[:0], x.Collections.Body(x.Collection, page)...)
+		x.buf = append(x.buf[:0], x.find(page).body...)
 	}
 }
 
-// flush stores the page that was changed.
-func (x *ListEdit) flush() {
-	if !x.dirty {
-		return
-	}
-	x.dirty = false
-	if x.put(x.page, x.buf); len(x.buf) == 0 {
-		x.page = 0
-	}
+// beginPage makes a new page the one that is changed.
+func (x *ListEdit) beginPage(page uint64, entries []byte) {
+	x.flush()
+	x.find(page).dirty = true
+	x.buf = append(x.buf[:0], entries...)
 }
 
 // edge returns the number of the first page or the last, 0 if there is none.
@@ -65,8 +56,8 @@ func (x *ListEdit) edge(left bool) uint64 {
 	if left {
 		number = x.Collection.List.First()
 	}
-	if isNew := number == 0 || left && x.page < number || !left && x.page > number; x.dirty && isNew {
-		return x.page
+	if isNew := number == 0 || left && x.at.number < number || !left && x.at.number > number; x.at.dirty && isNew {
+		return x.at.number
 	}
 	return number
 }
@@ -99,14 +90,13 @@ func (x *ListEdit) Push(left bool, value string) bool {
 			x.renumber()
 			return x.Push(left, value)
 		}
-		x.flush()
-		x.page, x.buf = next, append(x.buf[:0], e...)
+		x.beginPage(next, e)
 	} else if left {
 		x.buf = slices.Insert(x.buf, 0, e...)
 	} else {
 		x.buf = append(x.buf, e...)
 	}
-	x.dirty = true
+	x.at.dirty = true
 	return true
 }
 
@@ -122,7 +112,6 @@ func (x *ListEdit) Replace(all func(yield func(Element) bool)) (n int) {
 		return 0
 	}
 	x.clear()
-	x.page, x.dirty = 0, false
 	for e := range all {
 		x.Push(false, e.Field)
 		n++
@@ -167,7 +156,7 @@ func (x *ListEdit) Pop(left bool) (value string, ok bool) {
 
 // changed notes that the page was changed. An empty one is removed at once.
 func (x *ListEdit) changed() {
-	if x.dirty = true; len(x.buf) == 0 {
+	if x.at.dirty = true; len(x.buf) == 0 {
 		x.flush()
 	}
 }
@@ -220,7 +209,7 @@ func (x *ListEdit) splice(index int, value string, replace bool) {
 	*buf = slices.Replace(*buf, from, to, entry(value)...)
 	switch {
 	case x.Collection != nil:
-		if x.dirty = true; len(x.buf) > 2*elements.ListPageSize {
+		if x.at.dirty = true; len(x.buf) > 2*elements.ListPageSize {
 			x.cut()
 		}
 	default:
@@ -234,17 +223,15 @@ func (x *ListEdit) cut() {
 	if at == 0 {
 		return
 	}
-	_, behind := x.Collection.List.Beside(x.page)
-	next, ok := elements.Between(x.page, behind)
-	if !ok {
-		x.dirty = true
+	_, behind := x.Collection.List.Beside(x.at.number)
+	next, ok := elements.Between(x.at.number, behind)
+	if x.at.dirty = true; !ok {
 		x.renumber()
 		return
 	}
 	tail := slices.Clone(x.buf[at:])
-	x.buf, x.dirty = x.buf[:at], true
-	x.flush()
-	x.page, x.buf, x.dirty = next, append(x.buf[:0], tail...), true
+	x.buf = x.buf[:at]
+	x.beginPage(next, tail)
 }
 
 // Filter removes the entries, from the left end or from the right one, for which keep does not hold. It ends
@@ -253,7 +240,7 @@ func (x *ListEdit) Filter(left bool, keep func(entry string) (keeps, more bool))
 	numbers := []uint64{0}
 	if x.Collection != nil {
 		x.flush()
-		x.page, numbers = 0, numbers[:0]
+		numbers = numbers[:0]
 		for page := range x.Collection.List.Ascend(0) {
 			numbers = append(numbers, page.Number)
 		}

@@ -161,9 +161,11 @@ func (tx *Tx) Close() LSN {
 	setTimersLocked(tx.recorded, tx.now)
 	tx.changes.FreeReplaced()
 	tx.changes.ReleaseRemoved()
+	besides := len(tx.changes.journaled) // who makes pages removes as many, which they may replace
 	tx.eachLocked(func(p *partition) {
 		p.Clean()
-		p.Collect(len(tx.changes.journaled)) // who makes pages removes as many, which they may replace
+		removed, _ := p.Collect(besides)
+		besides = max(besides-removed, 0)
 	})
 	tx.held.Release()
 	tx.reset()
