@@ -41,6 +41,13 @@ func BenchmarkExecute(b *testing.B) {
 		{"JSON.SET", []string{"JSON.SET", benchDoc, "$", document}},
 		{"DOC.PATCH of 285 bytes", []string{"DOC.PATCH", "0", benchDoc, "INCR", "/id", "1"}},
 		{"LPUSH", []string{"LPUSH", "queue", "a value of 20 bytes."}},
+		{"RPOP of nothing", []string{"RPOP", "nobody"}},
+		{"HSET", []string{"HSET", "hash", "element:500", "a value of 20 bytes."}},
+		{"HGET", []string{"HGET", "hash", "element:500"}},
+		{"HINCRBY", []string{"HINCRBY", "hash", "counter", "1"}},
+		{"SADD", []string{"SADD", "set", "element:500"}},
+		{"ZADD", []string{"ZADD", "zset", "INCR", "1", "element:500"}},
+		{"ZADD GT", []string{"ZADD", "zset", "GT", "1", "element:500"}},
 		{"JSON.NUMINCRBY", []string{"JSON.NUMINCRBY", benchDoc, "$.id", "1"}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
@@ -99,6 +106,16 @@ func newBenchEngine(b *testing.B) *engine.Engine {
 	} {
 		if reply := e.Execute(engine.NewSession(1, "", "", 0), args).Reply; reply.Kind != engine.KindStatus {
 			b.Fatal(args, reply)
+		}
+	}
+	for i := range 1000 {
+		element := fmt.Sprint("element:", i)
+		for _, args := range [][]string{
+			{"HSET", "hash", element, "a value of 20 bytes."}, {"SADD", "set", element}, {"ZADD", "zset", fmt.Sprint(i), element},
+		} {
+			if reply := e.Execute(engine.NewSession(1, "", "", 0), args).Reply; reply.Int != 1 {
+				b.Fatal(args, reply)
+			}
 		}
 	}
 	return e

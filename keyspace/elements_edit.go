@@ -96,8 +96,8 @@ func (x *ElementsEdit) begin() bool {
 // Delete alone. Of many, those of a page come together, and it is stored once. Those that are equal come in
 // their order, as all do while there are no pages.
 func (x *ElementsEdit) ByPage(args []string, step int) iter.Seq[int] {
-	const many, most = 32, 1 << 24
 	return func(yield func(int) bool) {
+		const many, most = 32, 1 << 24
 		at := 0
 		for ; at < len(args) && (x.Collection == nil || len(args)-at < many*step || len(args) > most); at += step {
 			if !yield(at) {
@@ -108,8 +108,8 @@ func (x *ElementsEdit) ByPage(args []string, step int) iter.Seq[int] {
 			return
 		}
 		x.gather = &gathering{before: x.Collection.Weight}
-		for place, index := range x.head.InOrder(args, at, step) {
-			if x.gather.place = place; !yield(index) {
+		for _, place := range x.head.InOrder(args, at, step) {
+			if x.gather.place = place; !yield(elements.IndexIn(place)) {
 				return
 			}
 		}

@@ -34,30 +34,33 @@ func onCreate(do func(x *engine.Context, h *items.Change) (engine.Reply, []strin
 
 // parseHSet parses HSET and HMSET.
 func parseHSet(in *engine.Input) (engine.Run, error) {
-	name := strings.ToLower(in.Args[0])
 	if len(in.Args)%2 != 0 {
-		return nil, engine.Errorf(engine.ErrWrongArity, name)
+		return nil, engine.Errorf(engine.ErrWrongArity, strings.ToLower(in.Args[0]))
 	}
-	return onCreate(func(x *engine.Context, h *items.Change) (engine.Reply, []string) {
-		added, pairs := 0, x.Input.Args[2:]
-		for i := range h.ByPage(pairs, 2) {
-			if h.Put(pairs[i], pairs[i+1], 0) {
-				added++
-			}
-		}
-		if name == "hmset" {
-			return engine.OK, []string{eventHSet}
-		}
-		return engine.Count(added), []string{eventHSet}
-	}), nil
+	return runHSet, nil
 }
+
+var toldHSet, toldHIncr = []string{eventHSet}, []string{eventHIncr}
+
+var runHSet = onCreate(func(x *engine.Context, h *items.Change) (engine.Reply, []string) {
+	added, pairs := 0, x.Input.Args[2:]
+	for i := range h.ByPage(pairs, 2) {
+		if h.Put(pairs[i], pairs[i+1], 0) {
+			added++
+		}
+	}
+	if redisfmt.EqualFold(x.Input.Args[0], "hmset") {
+		return engine.OK, toldHSet
+	}
+	return engine.Count(added), toldHSet
+})
 
 var runHSetNX = onCreate(func(x *engine.Context, h *items.Change) (engine.Reply, []string) {
 	if _, found := h.Get(x.Input.Args[2]); found {
 		return engine.Flag(false), nil
 	}
 	h.Put(x.Input.Args[2], x.Input.Args[3], 0)
-	return engine.Flag(true), []string{eventHSet}
+	return engine.Flag(true), toldHSet
 })
 
 func parseHIncrBy(in *engine.Input) (engine.Run, error) {
@@ -78,7 +81,7 @@ func parseHIncrBy(in *engine.Input) (engine.Run, error) {
 			return engine.Fail(engine.ErrOverflow), nil
 		}
 		h.Put(x.Input.Args[2], strconv.FormatInt(sum, 10), e.End)
-		return engine.Integer(sum), []string{eventHIncr}
+		return engine.Integer(sum), toldHIncr
 	}), nil
 }
 

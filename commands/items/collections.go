@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"sync"
 	"unsafe"
 
 	"mayfly/commands/engine"
@@ -47,6 +48,7 @@ func Length(kind keyspace.Kind) engine.Run {
 
 // Deleting returns the Run of a command that deletes the elements that its arguments name.
 func Deleting(kind keyspace.Kind, event string) engine.Run {
+	told := []string{event}
 	return OnChange(kind, func(x *engine.Context, h *Change) (engine.Reply, []string) {
 		deleted, fields := 0, x.Input.Args[2:]
 		for i := range h.ByPage(fields, 1) {
@@ -57,7 +59,7 @@ func Deleting(kind keyspace.Kind, event string) engine.Run {
 		if deleted == 0 {
 			return engine.Count(0), nil
 		}
-		return engine.Count(deleted), []string{event}
+		return engine.Count(deleted), told
 	})
 }
 
@@ -86,60 +88,89 @@ func EventOf(kind keyspace.Kind, name string) events.Kind {
 // BeginChange begins to change the elements of a key. Close ends it. The error says that the key is of
 // another kind.
 func BeginChange(x *engine.Context, c *keyspace.Container, key string, kind keyspace.Kind) (h Change, err error) {
-	h = Change{C: c, x: x, key: key, kind: kind}
-	var was keyspace.Kind
-	if h.ElementsEdit, was = x.Tx.EditElements(c, key, kind); was != 0 && was != kind {
-		return h, engine.ErrWrongType
-	}
-	return h, nil
+	err = h.begin(x, c, key, kind)
+	return h, err
 }
 
+func (h *Change) begin(x *engine.Context, c *keyspace.Container, key string, kind keyspace.Kind) error {
+	h.C, h.x, h.key, h.kind = c, x, key, kind
+	var was keyspace.Kind
+	if h.ElementsEdit, was = x.Tx.EditElements(c, key, kind); was != 0 && was != kind {
+		return engine.ErrWrongType
+	}
+	return nil
+}
+
+// changes keeps those that have ended for the next ones.
+var changes = sync.Pool{New: func() any { return new(Change) }}
+
 // OnChange returns the Run of a command that changes elements: do makes the changes and returns the reply and
-// the events.
+// the events. The reply does not need the change.
 func OnChange(kind keyspace.Kind, do func(x *engine.Context, h *Change) (engine.Reply, []string)) engine.Run {
-	return OnDatabase(func(x *engine.Context, c *keyspace.Container) engine.Reply {
-		h, err := BeginChange(x, c, x.Input.Args[1], kind)
-		if err != nil {
-			return engine.Fail(err)
-		}
-		reply, told := do(x, &h)
-		h.Close(told...)
-		return reply
-	})
+	return func(x *engine.Context) engine.Reply { return change(x, kind, do) }
+}
+
+func change(x *engine.Context, kind keyspace.Kind, do func(x *engine.Context, h *Change) (engine.Reply, []string)) engine.Reply {
+	c, err := x.Database()
+	if err != nil {
+		return engine.Fail(err)
+	}
+	h := changes.Get().(*Change)
+	if err = h.begin(x, c, x.Input.Args[1], kind); err != nil {
+		return engine.Fail(err)
+	}
+	reply, told := do(x, h)
+	h.Close(told...)
+	*h = Change{}
+	changes.Put(h)
+	return reply
 }
 
 // OnCreate is OnChange of a command that creates what is missing.
 func OnCreate(kind keyspace.Kind, do func(x *engine.Context, h *Change) (engine.Reply, []string)) engine.Run {
-	return Creating(OnChange(kind, do))
+	return func(x *engine.Context) engine.Reply {
+		if reply, now := prepare(x); !now {
+			return reply
+		}
+		return change(x, kind, do)
+	}
 }
 
-// Creating returns the Run of a command that creates a missing collection. Before the first one of the folder
-// it prepares the folder, without locks.
+// Creating returns the Run of a command that creates a missing collection.
 func Creating(run engine.Run) engine.Run {
 	return func(x *engine.Context) engine.Reply {
-		ks := x.Engine.Keyspace()
-		if ks.CollectionsAllowed() {
-			return run(x)
-		}
-		if c, err := x.Database(); err != nil {
-			return engine.Fail(err)
-		} else if _, taken := x.Tx.Get(c, x.Input.Args[1]); taken {
-			return run(x) // it is no collection
-		}
-		if !x.Queued {
-			x.Outside = func() (reply engine.Reply, again bool) {
-				if err := ks.AllowCollections(); err != nil {
-					return engine.Fail(err), false
-				}
-				return reply, true
-			}
-			return engine.Reply{}
-		}
-		if err := ks.AllowCollections(); err != nil {
-			return engine.Fail(err)
+		if reply, now := prepare(x); !now {
+			return reply
 		}
 		return run(x)
 	}
+}
+
+// prepare prepares the folder for its first collection. If that needs a moment without locks, the command
+// runs again after it, and not now.
+func prepare(x *engine.Context) (reply engine.Reply, now bool) {
+	ks := x.Engine.Keyspace()
+	if ks.CollectionsAllowed() {
+		return reply, true
+	}
+	if c, err := x.Database(); err != nil {
+		return engine.Fail(err), false
+	} else if _, taken := x.Tx.Get(c, x.Input.Args[1]); taken {
+		return reply, true // it is no collection
+	}
+	if !x.Queued {
+		x.Outside = func() (reply engine.Reply, again bool) {
+			if err := ks.AllowCollections(); err != nil {
+				return engine.Fail(err), false
+			}
+			return reply, true
+		}
+		return reply, false
+	}
+	if err := ks.AllowCollections(); err != nil {
+		return engine.Fail(err), false
+	}
+	return reply, true
 }
 
 // Close ends the change and publishes its events. Without events nothing was changed.
@@ -187,14 +218,22 @@ type ListChange struct {
 	key string
 }
 
+// listChanges keeps those that have ended for the next ones.
+var listChanges = sync.Pool{New: func() any { return new(ListChange) }}
+
 // BeginListChange is [BeginChange] of a list.
 func BeginListChange(x *engine.Context, c *keyspace.Container, key string) (h ListChange, err error) {
-	h = ListChange{C: c, x: x, key: key}
+	err = h.begin(x, c, key)
+	return h, err
+}
+
+func (h *ListChange) begin(x *engine.Context, c *keyspace.Container, key string) error {
+	h.C, h.x, h.key = c, x, key
 	var was keyspace.Kind
 	if h.ListEdit, was = x.Tx.EditList(c, key); was != 0 && was != keyspace.ListKind {
-		return h, engine.ErrWrongType
+		return engine.ErrWrongType
 	}
-	return h, nil
+	return nil
 }
 
 // Close is that of [Change].
@@ -210,13 +249,15 @@ func (h *ListChange) Tell(isNew, gone bool, told ...string) {
 
 // OnListChange is [OnChange] of a list.
 func OnListChange(do func(x *engine.Context, h *ListChange) (engine.Reply, []string)) engine.Run {
-	return OnDatabase(func(x *engine.Context, c *keyspace.Container) engine.Reply {
-		h, err := BeginListChange(x, c, x.Input.Args[1])
-		if err != nil {
+	return OnDatabase(func(x *engine.Context, c *keyspace.Container) (reply engine.Reply) {
+		h := listChanges.Get().(*ListChange)
+		if err := h.begin(x, c, x.Input.Args[1]); err != nil {
 			return engine.Fail(err)
 		}
-		reply, told := do(x, &h)
+		reply, told := do(x, h)
 		h.Close(told...)
+		*h = ListChange{}
+		listChanges.Put(h)
 		return reply
 	})
 }

@@ -78,10 +78,11 @@ func push(left, existing bool) engine.Run {
 
 func popping(name, summary string, left bool) engine.Command {
 	c := row(name, "key [count]", "1.0.0", summary, frees|fast, "RW access delete", nil)
+	one := popOne(left)
 	c.Parse = func(in *engine.Input) (engine.Run, error) {
 		switch len(in.Args) {
 		case 2:
-			return popOne(left), nil
+			return one, nil
 		case 3:
 		default:
 			return nil, engine.Errorf(engine.ErrWrongArity, name)

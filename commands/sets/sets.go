@@ -64,6 +64,8 @@ func walking(c engine.Command) engine.Command {
 	return c
 }
 
+var toldSAdd = []string{eventSAdd}
+
 // runSAdd writes nothing if all members are there: they keep their ends.
 var runSAdd = items.OnCreate(keyspace.SetKind, func(x *engine.Context, h *items.Change) (engine.Reply, []string) {
 	added, members := 0, x.Input.Args[2:]
@@ -76,7 +78,7 @@ var runSAdd = items.OnCreate(keyspace.SetKind, func(x *engine.Context, h *items.
 	if added == 0 {
 		return engine.Count(0), nil
 	}
-	return engine.Count(added), []string{eventSAdd}
+	return engine.Count(added), toldSAdd
 })
 
 var runSMembers = items.OnElements(keyspace.SetKind, func(_ *engine.Context, h keyspace.Elements, _ bool) engine.Reply {
@@ -137,15 +139,7 @@ const errPositive = engine.Error("ERR value is out of range, must be positive")
 func parseSPop(in *engine.Input) (engine.Run, error) {
 	switch len(in.Args) {
 	case 2:
-		return items.OnChange(keyspace.SetKind, func(_ *engine.Context, h *items.Change) (engine.Reply, []string) {
-			if !h.Exists() {
-				return engine.Null, nil
-			}
-			e := h.Random()
-			member := engine.Bulk(e.Field)
-			h.Delete(e.Field)
-			return member, []string{eventSPop}
-		}), nil
+		return popOne, nil
 	case 3:
 	default:
 		return nil, engine.ErrSyntax
@@ -158,9 +152,20 @@ func parseSPop(in *engine.Input) (engine.Run, error) {
 		if !h.Exists() || count == 0 {
 			return engine.Set(), nil
 		}
-		return pop(x, h, count), []string{eventSPop}
+		return pop(x, h, count), toldSPop
 	}), nil
 }
+
+var toldSPop = []string{eventSPop}
+
+var popOne = items.OnChange(keyspace.SetKind, func(_ *engine.Context, h *items.Change) (engine.Reply, []string) {
+	if !h.Exists() {
+		return engine.Null, nil
+	}
+	e := h.Random()
+	h.Delete(e.Field)
+	return engine.Bulk(e.Field), toldSPop
+})
 
 // pop removes random members. Of many it writes those anew that stay.
 func pop(x *engine.Context, h *items.Change, count int64) engine.Reply {

@@ -28,18 +28,8 @@ var PopCommands = []engine.Command{
 }
 
 func popping(name, summary string, highest bool) engine.Command {
-	return row(name, "key [count]", "5.0.0", summary, frees|fast, "RW access delete", func(in *engine.Input) (engine.Run, error) {
-		count, ok := int64(1), true
-		switch len(in.Args) {
-		case 2:
-		case 3:
-			if count, ok = redisfmt.ParseInt(in.Args[2]); !ok || count < 0 {
-				return nil, engine.Error("ERR value is out of range, must be positive")
-			}
-		default:
-			return nil, engine.ErrSyntax
-		}
-		nested := len(in.Args) == 3
+	told := []string{name}
+	run := func(count int64, nested bool) engine.Run {
 		return items.OnChange(kind, func(x *engine.Context, h *items.Change) (engine.Reply, []string) {
 			list := newScored(x, true)
 			list.nested = list.nested && nested
@@ -47,8 +37,23 @@ func popping(name, summary string, highest bool) engine.Command {
 				return list.Array(), nil
 			}
 			pop(x, h, highest, count, func(s elements.Scored) { list.add(s) })
-			return list.Array(), []string{name}
-		}), nil
+			return list.Array(), told
+		})
+	}
+	one := run(1, false)
+	return row(name, "key [count]", "5.0.0", summary, frees|fast, "RW access delete", func(in *engine.Input) (engine.Run, error) {
+		switch len(in.Args) {
+		case 2:
+			return one, nil
+		case 3:
+		default:
+			return nil, engine.ErrSyntax
+		}
+		count, ok := redisfmt.ParseInt(in.Args[2])
+		if !ok || count < 0 {
+			return nil, engine.Error("ERR value is out of range, must be positive")
+		}
+		return run(count, true), nil
 	})
 }
 
@@ -60,10 +65,7 @@ func pop(x *engine.Context, h *items.Change, highest bool, count int64, each fun
 	if highest {
 		from, to = s.Len()-n, s.Len()
 	}
-	for e := range s.Range(from, to, highest) {
-		each(e)
-	}
-	remove(x, h, &s, from, to)
+	remove(x, h, &s, from, to, highest, each)
 }
 
 func eventOf(highest bool) string {

@@ -97,7 +97,7 @@ func removing(name, bounds, since, summary string, by order) engine.Command {
 			if from == to {
 				return engine.Count(0), nil
 			}
-			remove(x, h, &s, from, to)
+			remove(x, h, &s, from, to, false, func(elements.Scored) {})
 			return engine.Count(to - from), []string{name}
 		}), nil
 	})
@@ -105,15 +105,18 @@ func removing(name, bounds, since, summary string, by order) engine.Command {
 	return c
 }
 
-// remove removes the members of the ranks from one up to below another. Of many it writes those anew that
-// stay.
-func remove(x *engine.Context, h *items.Change, s *elements.Living, from, to int) {
+// remove removes the members of the ranks from one up to below another, and calls each with them before, or
+// with the last one first. Of many it writes those anew that stay.
+func remove(x *engine.Context, h *items.Change, s *elements.Living, from, to int, backwards bool, each func(elements.Scored)) {
 	const share = 4
-	if gone := to - from; gone < s.Len()/share || gone < share {
-		members := make([]string, 0, gone)
-		for e := range s.Range(from, to, false) {
+	few := to-from < s.Len()/share || to-from < share
+	var members []string
+	for e := range s.Range(from, to, backwards) {
+		if each(e); few {
 			members = append(members, e.Member)
 		}
+	}
+	if few {
 		for _, member := range members {
 			h.Delete(member)
 		}

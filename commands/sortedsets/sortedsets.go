@@ -2,6 +2,7 @@ package sortedsets
 
 import (
 	"math"
+	"slices"
 
 	"mayfly/commands/engine"
 	"mayfly/commands/items"
@@ -66,11 +67,14 @@ const (
 	errOneIncr  = engine.Error("ERR INCR option supports a single increment-element pair")
 )
 
+var toldZAdd, toldZIncr = []string{eventZAdd}, []string{eventZIncr}
+
 // addition is a parsed ZADD.
 type addition struct {
 	nx, xx, gt, lt, ch, incr bool
 	scores                   []float64
-	first                    int // argument
+	room                     [1]float64 // for the scores, mostly
+	first                    int        // argument
 }
 
 func parseZAdd(in *engine.Input) (engine.Run, error) { return new(addition).parse(in) }
@@ -79,17 +83,9 @@ func parseZAdd(in *engine.Input) (engine.Run, error) { return new(addition).pars
 func parseZIncrBy(in *engine.Input) (engine.Run, error) { return (&addition{incr: true}).parse(in) }
 
 func (a *addition) parse(in *engine.Input) (engine.Run, error) {
-	words := map[string]*bool{"NX": &a.nx, "XX": &a.xx, "GT": &a.gt, "LT": &a.lt, "CH": &a.ch, "INCR": &a.incr}
 	rest := in.Args[2:]
-options:
-	for ; len(rest) > 0; rest = rest[1:] {
-		for word, is := range words {
-			if redisfmt.EqualFold(rest[0], word) {
-				*is = true
-				continue options
-			}
-		}
-		break
+	for len(rest) > 0 && a.option(rest[0]) {
+		rest = rest[1:]
 	}
 	a.first = len(in.Args) - len(rest)
 	switch {
@@ -105,9 +101,23 @@ options:
 	return a.parseScores(rest)
 }
 
+// option sets an option, and reports whether the word is one.
+func (a *addition) option(word string) bool {
+	for _, o := range [...]struct {
+		name string
+		is   *bool
+	}{{"NX", &a.nx}, {"XX", &a.xx}, {"GT", &a.gt}, {"LT", &a.lt}, {"CH", &a.ch}, {"INCR", &a.incr}} {
+		if redisfmt.EqualFold(word, o.name) {
+			*o.is = true
+			return true
+		}
+	}
+	return false
+}
+
 // parseScores reads the scores before members.
 func (a *addition) parseScores(pairs []string) (engine.Run, error) {
-	a.scores = make([]float64, 0, len(pairs)/2)
+	a.scores = slices.Grow(a.room[:0], len(pairs)/2)
 	for i := 0; i < len(pairs); i += 2 {
 		score, ok := redisfmt.ParseDouble(pairs[i])
 		if !ok {
@@ -152,11 +162,9 @@ func (a *addition) run(x *engine.Context, h *items.Change) (engine.Reply, []stri
 	if a.ch {
 		reply = engine.Count(added + updated)
 	}
-	told := []string(nil)
+	told := toldZAdd
 	if a.incr {
-		reply, told = last, []string{eventZIncr}
-	} else {
-		told = []string{eventZAdd}
+		reply, told = last, toldZIncr
 	}
 	if added+updated == 0 {
 		told = nil

@@ -126,7 +126,8 @@ func TestInOrder(t *testing.T) {
 		h := Head{Number: 1, Buckets: buckets, Salt: 7}
 		last, met, indexes := uint32(1<<31), map[uint32]bool{}, map[string]int{}
 		n := 0
-		for place, i := range h.InOrder(fields, 2, 2) {
+		for _, place := range h.InOrder(fields, 2, 2) {
+			i := IndexIn(place)
 			b := h.Bucket(fields[i])
 			if b != last && met[b] {
 				t.Fatalf("%d buckets: bucket %d comes twice", buckets, b)

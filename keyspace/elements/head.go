@@ -3,7 +3,6 @@ package elements
 import (
 	"encoding/binary"
 	"errors"
-	"iter"
 	"math/bits"
 	"slices"
 	"strconv"
@@ -88,23 +87,21 @@ func (h *Head) Splits() uint32 { return h.Buckets &^ (1 << (bits.Len32(h.Buckets
 // Place returns the place of a hash in the order of [Head.From]: that of its bits, the lowest first.
 func Place(hash uint64) uint64 { return bits.Reverse64(hash) }
 
-// InOrder yields the places of fields, of every step of them from an index on, and their indexes, in the
-// order of the places. There may be 1<<24 of them; lower bits of a place are lost.
-func (h *Head) InOrder(fields []string, from, step int) iter.Seq2[uint64, int] {
-	const lost = 1<<24 - 1
+// InOrder returns the places of fields, of every step of them from an index on, in their order. The lowest
+// bits of a place are the index, see [IndexIn]: there may be 1<<24 of them.
+func (h *Head) InOrder(fields []string, from, step int) []uint64 {
 	order := make([]uint64, 0, (len(fields)-from)/step+1)
 	for i := from; i < len(fields); i += step {
-		order = append(order, Place(h.Hash(fields[i]))&^lost|uint64(i))
+		order = append(order, Place(h.Hash(fields[i]))&^mostIndex|uint64(i))
 	}
 	slices.Sort(order)
-	return func(yield func(uint64, int) bool) {
-		for _, at := range order {
-			if !yield(at, int(at&lost)) {
-				return
-			}
-		}
-	}
+	return order
 }
+
+const mostIndex = 1<<24 - 1
+
+// IndexIn returns the index that [Head.InOrder] puts into a place.
+func IndexIn(place uint64) int { return int(place & mostIndex) }
 
 // From returns the bucket that has the elements from a place on, and the place behind them; 0: there are no
 // others. A split or a merge changes no order, so who goes on from a place meets all elements once.
