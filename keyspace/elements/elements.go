@@ -182,6 +182,29 @@ func SumOf(body string) (s Sum) {
 	return s
 }
 
+// Differing returns two bodies without the elements with which both begin, and without those behind the first
+// other one if they are the same.
+func Differing(was, is string) (string, string) {
+	for was != "" && is != "" {
+		_, restWas, ok := Cut(was)
+		if size := len(was) - len(restWas); ok && len(is) >= size && is[:size] == was[:size] {
+			was, is = restWas, is[size:]
+			continue
+		}
+		_, restIs, _ := Cut(is)
+		switch {
+		case restWas == restIs: // it was replaced
+			return was[:len(was)-len(restWas)], is[:len(is)-len(restIs)]
+		case restWas == is: // removed
+			return was[:len(was)-len(restWas)], ""
+		case was == restIs: // inserted
+			return "", is[:len(is)-len(restIs)]
+		}
+		break
+	}
+	return was, is
+}
+
 // Shed returns a body without the elements that are dead by a limit.
 func Shed(body string, limit int64) []byte {
 	rest := make([]byte, 0, len(body))

@@ -3,11 +3,12 @@ package elements
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
 	"mayfly/keyspace/record"
-	_ "mayfly/test/drill" // its flags
+	"mayfly/test/drill"
 )
 
 // TestDocument: the examples of the package comment are real.
@@ -140,6 +141,45 @@ func TestInOrder(t *testing.T) {
 		}
 		if n != 2000 {
 			t.Errorf("%d fields come", n)
+		}
+	}
+}
+
+// TestDiffering: what two bodies differ in has the difference of their sums, and of one element that was
+// written or deleted it is that element.
+func TestDiffering(t *testing.T) {
+	random := drill.Rand(t)
+	body := func(all []Element) (text string) {
+		for _, e := range all {
+			text += string(Append(nil, e))
+		}
+		return text
+	}
+	for range 2000 {
+		var was []Element
+		for i := range random.IntN(6) {
+			was = append(was, Element{Field: fmt.Sprint(i, "f"), Value: fmt.Sprint(random.IntN(3)), End: int64(random.IntN(2))})
+		}
+		is, most := slices.Clone(was), 0
+		for range random.IntN(3) {
+			switch at := random.IntN(len(is) + 1); {
+			case at == len(is) || random.IntN(3) == 0:
+				is = slices.Insert(is, at, Element{Field: "new", Value: fmt.Sprint(random.IntN(3))})
+			case random.IntN(2) == 0:
+				is = slices.Delete(is, at, at+1)
+			default:
+				is[at].Value = "other"
+			}
+			most++
+		}
+		gone, come := Differing(body(was), body(is))
+		before, after, less, more := SumOf(body(was)), SumOf(body(is)), SumOf(gone), SumOf(come)
+		if after.Count-before.Count != more.Count-less.Count || after.Weight-before.Weight != more.Weight-less.Weight ||
+			after.Ending-before.Ending != more.Ending-less.Ending || len(body(is))-len(body(was)) != len(come)-len(gone) {
+			t.Fatalf("%q and %q differ in %q and %q", body(was), body(is), gone, come)
+		}
+		if most == 1 && max(less.Count, more.Count) > 1 || most == 0 && gone+come != "" {
+			t.Fatalf("after %d edits %q and %q differ in %q and %q", most, body(was), body(is), gone, come)
 		}
 	}
 }

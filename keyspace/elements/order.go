@@ -71,16 +71,8 @@ func OrderOf(body string) *Order {
 	return o
 }
 
-// Replace follows a page whose body was one and is another.
+// Replace follows a page whose body was one and is another. Both may be without what they have in common.
 func (o *Order) Replace(was, is string) {
-	for was != "" && is != "" { // the same up to what has changed
-		a, restA, _ := Cut(was)
-		b, restB, _ := Cut(is)
-		if a.Field != b.Field || a.Value != b.Value {
-			break
-		}
-		was, is = restA, restB
-	}
 	for e := range Each(was) {
 		if there, _, _, found := Find(is, e.Field); !found || there.Value != e.Value {
 			o.remove(ScoredOf(e))

@@ -218,16 +218,18 @@ func (o *pageObserver) Removed(h memtable.Handle, it record.Item) {
 
 // follow follows a page whose body was one and is another; "": there is none.
 func (cs *Collections) follow(c *Collection, id, was, is string) {
-	before, after := elements.Sum{}, elements.SumOf(is)
+	before, after := elements.Sum{}, elements.Sum{}
 	if _, page, _ := record.SplitPageID(id); elements.IsOfList(page) {
-		before.Count, after.Weight = c.List.Set(page, after.Count), 0
+		after.Count = elements.SumOf(is).Count
+		before.Count = c.List.Set(page, after.Count)
 	} else {
-		before = elements.SumOf(was)
+		was, is = elements.Differing(was, is)
+		before, after = elements.SumOf(was), elements.SumOf(is)
+		c.first = min(c.first, after.Earliest)
 		c.above = max(c.above, page+1)
 	}
 	cs.add(c, before, len(was), -1)
 	cs.add(c, after, len(is), 1)
-	c.first = min(c.first, after.Earliest)
 	if c.Order != nil {
 		size := c.Order.Bytes()
 		c.Order.Replace(was, is)
