@@ -175,7 +175,7 @@ func (r *containerApplier) arrive(number uint32, rec *record.Container) error {
 	c.number = number
 	c.indexes.Store(had.indexes)
 	if had.tables != nil {
-		c.own(had.tables)
+		r.tx.whole(c).own(had.tables)
 	}
 	r.describe(c, rec)
 	switch {
@@ -241,7 +241,7 @@ func (r *containerApplier) linkLog(number uint32, _ *record.Container) error {
 	if h.partOf != nil {
 		return fmt.Errorf("container %q has the log %d of %q", c.name, h.number, h.owner().name)
 	}
-	c.openLogLocked(h)
+	r.tx.whole(c).openLog(h)
 	return nil
 }
 
@@ -277,14 +277,14 @@ func (r *containerApplier) complete(number uint32, rec *record.Container) error 
 	}
 	r.show(c, r.hidden[number])
 	delete(r.hidden, number)
-	set := c.indexes.Load().Become(rec.Indexes)
+	w, set := r.tx.whole(c), c.indexes.Load().Become(rec.Indexes)
 	if set != c.indexes.Load() || r.arrived[c] && rec.Aside == nil { // tables that were loaded as set aside have no trees
-		c.attachIndexesLocked(set)
+		w.attachIndexes(set)
 	}
-	if set.MarkBuilt(c.indexedLocked()) {
+	if set.MarkBuilt(w.indexed()) {
 		r.ks.builder.Wake()
 	}
-	setTimersLocked([]*Container{c}, r.now)
+	w.setTimers(r.now)
 	return nil
 }
 

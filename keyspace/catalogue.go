@@ -208,7 +208,7 @@ func (tx *Tx) Flush(c *Container) {
 	cat := tx.writeCatalogue()
 	tx.flushed = true
 	tx.buryBefore(c, c)
-	if c.emptyLocked() || tx.onlyPurgeable(c) {
+	if tx.whole(c).empty() || tx.onlyPurgeable(c) {
 		return // FLUSHALL costs only containers with items
 	}
 	if tx.vetoes(c, nil) {
@@ -250,8 +250,9 @@ func (tx *Tx) Swap(a, b *Container) {
 	a.policy.Store(&forA)
 	b.policy.Store(&forB)
 	a.number, b.number = b.number, a.number
-	tx.noteSwap(a, b)
-	swapTablesLocked(a, b)
+	swap := func() { swapTables(tx.whole(a), tx.whole(b)) }
+	tx.onRollback(swap)
+	swap()
 	for _, c := range []*Container{a, b} {
 		tx.addHistory(c, expiry.HistoryEntry{What: expiry.Swapped, Kills: -1})
 		tx.recordContainer(c)
@@ -265,7 +266,7 @@ func (tx *Tx) discard(c *Container) {
 	cat.drop(c)
 	cat.Gone(c.number)
 	tx.noteDetach(c)
-	c.detachLocked()
+	tx.whole(c).detach()
 	tx.group.Del(record.ContainerKey(c.number))
 	tx.replaced = true
 	tx.ks.storage.Wake()
@@ -284,28 +285,56 @@ func (cat *catalogue) drop(c *Container) {
 	}
 }
 
-// detachLocked detaches all tables. The locks of all partitions must be held.
-func (c *Container) detachLocked() {
+// each calls f for the tables of the partitions that have items, until f returns false.
+func (c *Container) each(f func(t *table) (more bool)) { c.tables.Each(f) }
+
+// whole is a container while all partitions are locked, or while a start reads it.
+type whole struct{ *Container }
+
+// whole returns a container for what needs the locks of all partitions.
+func (tx *Tx) whole(c *Container) whole {
+	if !tx.held.All() {
+		panic("keyspace: a container is used as a whole without all partitions locked")
+	}
+	return whole{c}
+}
+
+// empty reports whether the container has no items in memory.
+func (c whole) empty() bool {
+	for t := range c.each {
+		if t.Len() > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// detach detaches all tables.
+func (c whole) detach() {
 	for t := range c.each {
 		t.Leave()
 	}
 }
 
-// each calls f for the tables of the partitions that have items, until f returns false.
-func (c *Container) each(f func(t *table) (more bool)) { c.tables.Each(f) }
+// setTimers sets the timers of the tables, after something that they depend on may have changed.
+func (c whole) setTimers(now int64) {
+	for t := range c.each {
+		t.SetTimer(now)
+	}
+}
 
-// own gives the container tables, which become its own. The locks of all partitions must be held.
-func (c *Container) own(ts tableList) {
+// own gives the container tables, which become its own.
+func (c whole) own(ts tableList) {
 	c.tables = ts
 	for t := range c.each {
-		if t.C = c; t.Pages != nil {
-			t.Pages.C = c
+		if t.C = c.Container; t.Pages != nil {
+			t.Pages.C = c.Container
 		}
 	}
 }
 
-// swapTablesLocked exchanges the tables of two containers. The locks of all partitions must be held.
-func swapTablesLocked(a, b *Container) {
+// swapTables exchanges the tables of two containers.
+func swapTables(a, b whole) {
 	tablesOfA := a.tables
 	a.own(b.tables)
 	b.own(tablesOfA)

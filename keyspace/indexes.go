@@ -51,7 +51,6 @@ func (tx *Tx) CreateIndex(c *Container, d index.Definition) bool {
 		return false
 	}
 	tx.setIndexes(c, c.indexes.Load().With(d))
-	tx.ks.builder.Wake()
 	return true
 }
 
@@ -72,18 +71,24 @@ func (tx *Tx) DropIndex(c *Container, d index.Definition) bool {
 func (tx *Tx) setIndexes(c *Container, set *index.Set) {
 	tx.writeCatalogue()
 	tx.noteContainer(c)
-	before := c.indexes.Load()
-	tx.onRollback(func() {
-		c.attachIndexesLocked(before)
-		tx.ks.builder.Wake() // a dropped index is built anew
-	})
-	c.attachIndexesLocked(set)
+	tx.attachTrees(c, set)
 	tx.recordContainer(c)
 }
 
-// attachIndexesLocked gives the container's tables trees of other indexes. Indexes that stay keep theirs. The
-// locks of all partitions must be held.
-func (c *Container) attachIndexesLocked(set *index.Set) {
+// attachTrees gives the tables of a container trees for a set of indexes, which are built in the background
+// if need be.
+func (tx *Tx) attachTrees(c *Container, set *index.Set) {
+	before := c.indexes.Load()
+	tx.onRollback(func() {
+		tx.whole(c).attachIndexes(before)
+		tx.ks.builder.Wake() // an index that was dropped is built anew
+	})
+	tx.whole(c).attachIndexes(set)
+	tx.ks.builder.Wake()
+}
+
+// attachIndexes gives the container's tables trees of other indexes. Indexes that stay keep theirs.
+func (c whole) attachIndexes(set *index.Set) {
 	c.indexes.Store(set)
 	for t := range c.each {
 		t.IndexBy(set)
@@ -125,11 +130,11 @@ func (x indexed) All(f func(list []*index.Table)) {
 	var tx Tx
 	x.ks.lockAll(&tx)
 	defer tx.Close()
-	f(x.indexedLocked())
+	f(tx.whole(x.Container).indexed())
 }
 
-// indexedLocked returns the trees of all tables of the container. The locks of all partitions must be held.
-func (c *Container) indexedLocked() (list []*index.Table) {
+// indexed returns the trees of all tables of the container.
+func (c whole) indexed() (list []*index.Table) {
 	for t := range c.each {
 		list = append(list, t.Indexed)
 	}

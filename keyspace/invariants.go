@@ -33,7 +33,7 @@ func (ks *Keyspace) Check() error {
 				return fmt.Errorf("container %d, %q, partition %d: %w", c.number, c.name, t.P.Number, err)
 			}
 		}
-		if err := errors.Join(c.checkIndexes(), c.checkHidden()); err != nil {
+		if err := errors.Join(tx.whole(c).checkIndexes(), c.checkHidden()); err != nil {
 			return fmt.Errorf("container %d, %q: %w", c.number, c.name, err)
 		}
 	}
@@ -62,11 +62,11 @@ func (ks *Keyspace) checkTimer(t *table) error {
 }
 
 // checkIndexes verifies the indexes of a container that is listed.
-func (c *Container) checkIndexes() error {
+func (c whole) checkIndexes() error {
 	if c.aside != nil || c.hidden != nil {
 		return nil
 	}
-	err := c.indexes.Load().Check(c.indexedLocked())
+	err := c.indexes.Load().Check(c.indexed())
 	for t := range c.each {
 		err = errors.Join(err, t.Indexed.Check(&t.Table))
 	}

@@ -53,7 +53,7 @@ func (tx *Tx) lookup(p *partition, c *Container, id string) (memtable.Handle, *m
 // the rules or written the item, the death is not certain before the transaction is.
 func (tx *Tx) expire(t *table, e *memtable.Entry) {
 	if !tx.changed && !e.Changing() {
-		tx.ks.expireLocked(t, e, tx.now)
+		locked{tx.ks, t.P}.expire(t, e, tx.now)
 	} else if tx.OnDeath != nil {
 		tx.OnDeath(t.C, t.ID(e))
 	}

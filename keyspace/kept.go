@@ -94,9 +94,9 @@ func (tx *Tx) buryEntry(t *table, e *memtable.Entry, id string) {
 		tx.willTell(t.P, t.C, id)
 	case t.C.deaths != nil:
 		tx.buried = append(tx.buried, tableEntry{Table: t, Entry: e})
-		tx.ks.alertDeathLocked(t, e)
+		locked{tx.ks, t.P}.alertDeath(t, e)
 	default:
-		tx.ks.expireLocked(t, e, tx.now)
+		locked{tx.ks, t.P}.expire(t, e, tx.now)
 	}
 }
 

@@ -235,7 +235,7 @@ func (ks *Keyspace) beginDatabases() error {
 	defer tx.Close()
 	if ks.follows() {
 		ks.holdTimers()
-		ks.beginTimersLocked(tx.now)
+		tx.beginTimers()
 		return nil
 	}
 	return tx.createDatabases()
@@ -243,7 +243,7 @@ func (ks *Keyspace) beginDatabases() error {
 
 // createDatabases makes the databases 0 to 15 that are missing, and gives numbers to containers without one.
 func (tx *Tx) createDatabases() error {
-	defer tx.ks.beginTimersLocked(tx.now)
+	defer tx.beginTimers()
 	for n := range Databases {
 		tx.CreateContainer(fmt.Sprint(n), expiry.Forever, expiry.Strict)
 	}

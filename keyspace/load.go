@@ -199,9 +199,9 @@ func (l *loader) finish(latest []storage.Latest) {
 
 // drop has the next checkpoint remove what the files have of a container that does not exist.
 func (l *loader) drop(c *Container) {
-	cat, held := &l.ks.catalogue, !c.emptyLocked()
+	cat, held := &l.ks.catalogue, !whole{c}.empty()
 	cat.drop(c)
-	c.detachLocked()
+	whole{c}.detach()
 	if held || cat.NotesNumber(c.number) {
 		cat.Gone(c.number)
 	}
@@ -213,7 +213,7 @@ func (l *loader) buildIndexes() {
 	begin := ks.Now()
 	for _, c := range ks.catalogue.List() {
 		if set := c.indexes.Load(); set != nil {
-			c.attachIndexesLocked(set)
+			whole{c}.attachIndexes(set)
 		}
 	}
 	ks.builder = index.NewBuilder(len(ks.partitions), ks.indexedContainers, ks.stop)

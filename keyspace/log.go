@@ -196,7 +196,7 @@ func (ks *Keyspace) sampleLogged(t *table, n int) (s expiry.Sample) {
 		if log != nil {
 			tx.logDeath(t, e)
 			tx.buried = append(tx.buried, tableEntry{Table: t, Entry: e})
-			ks.alertDeathLocked(t, e)
+			locked{ks, t.P}.alertDeath(t, e)
 		}
 		tx.noteRemoved(t, e)
 	})

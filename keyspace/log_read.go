@@ -56,7 +56,7 @@ func (s *logSource) Remove(partition int, list []*memtable.Entry, deleted stream
 
 // LogMemory estimates the memory of a container's log in bytes, with its groups. It needs BeginAll.
 func (tx *Tx) LogMemory(c *Container) (n int64) {
-	for _, h := range c.hiddenLocked() {
+	for _, h := range c.hiddenOnes() {
 		n += h.memory()
 		for t := range h.each {
 			n += t.Stats().Memory

@@ -100,7 +100,7 @@ func (tx *Tx) endLog(c *Container) {
 		tx.setLogAside(c)
 		return
 	}
-	for _, h := range c.hiddenLocked() {
+	for _, h := range c.hiddenOnes() {
 		tx.discardHidden(h)
 	}
 	c.deaths, c.log = nil, nil
@@ -133,8 +133,8 @@ func (tx *Tx) setLogAside(c *Container) {
 	tx.logged = append(tx.logged, c)
 }
 
-// hiddenLocked returns the hidden containers that belong to one. The locks of all partitions must be held.
-func (c *Container) hiddenLocked() []*Container {
+// hiddenOnes returns the hidden containers that belong to one.
+func (c *Container) hiddenOnes() []*Container {
 	if c.deaths == nil {
 		return nil
 	}
@@ -167,7 +167,7 @@ func (tx *Tx) discardHidden(h *Container) {
 	})
 	if !h.unlisted() {
 		tx.noteDetach(h)
-		h.detachLocked()
+		tx.whole(h).detach()
 	} else {
 		for t := range h.each {
 			t.Detach()
@@ -229,16 +229,15 @@ func (ks *Keyspace) loadLog(c *Container) {
 		ks.catalogue.Changed(c)
 		return
 	}
-	c.openLogLocked(h)
+	whole{c}.openLog(h)
 	if c.aside != nil {
 		h.tables.Hide()
 	}
 }
 
-// openLogLocked gives a container the log whose entries a hidden container has. The locks of all partitions
-// must be held.
-func (c *Container) openLogLocked(h *Container) {
-	c.deaths = &deathLog{c: h, owner: c}
+// openLog gives a container the log whose entries a hidden container has.
+func (c whole) openLog(h *Container) {
+	c.deaths = &deathLog{c: h, owner: c.Container}
 	h.partOf = c.deaths
 	for t := range h.each {
 		t.OpenPart()

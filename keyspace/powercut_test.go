@@ -448,7 +448,7 @@ func (w *powerWorker) changeContainers(tx *Tx, v *version) {
 		v.change(i, v.sides[i])
 		v.sides[i] = nil
 	case n == 1:
-		if !c.emptyLocked() {
+		if !tx.whole(c).empty() {
 			v.change(i, &swapSide{v.sides[i].def, maps.Clone(v.sides[i].items)})
 		}
 		tx.Flush(c)

@@ -15,24 +15,14 @@ func (ks *Keyspace) ListenersChanged() {
 	}
 }
 
-// beginTimersLocked sets the timers after the start. The locks of all partitions must be held.
-func (ks *Keyspace) beginTimersLocked(now int64) {
-	for _, c := range ks.catalogue.List() {
-		if ks.punctual(c) {
-			setTimersLocked([]*Container{c}, now)
+// beginTimers sets the timers after the start.
+func (tx *Tx) beginTimers() {
+	for _, c := range tx.ks.catalogue.List() {
+		if tx.ks.punctual(c) {
+			tx.whole(c).setTimers(tx.now)
 		}
-		if c.deaths != nil && ks.punctual(c.deaths.c) { // the list has no logs
-			setTimersLocked([]*Container{c.deaths.c}, now)
-		}
-	}
-}
-
-// setTimersLocked sets the timers of containers that may have changed. The locks of all partitions must be
-// held.
-func setTimersLocked(list []*Container, now int64) {
-	for _, c := range list {
-		for t := range c.each {
-			t.SetTimer(now)
+		if c.deaths != nil && tx.ks.punctual(c.deaths.c) { // the list has no logs
+			tx.whole(c.deaths.c).setTimers(tx.now)
 		}
 	}
 }

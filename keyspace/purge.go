@@ -8,13 +8,19 @@ import (
 	"mayfly/keyspace/memtable"
 )
 
-// expireLocked reports the death of an item that was removed because it is dead at a moment in ms. The caller
+// locked is a partition whose lock is held.
+type locked struct {
+	ks *Keyspace
+	*partition
+}
+
+// expire reports the death of an item that was removed because it is dead at a moment in ms. The caller
 // releases the entry. This is the one place that reports deaths, once each, but for those that a transaction
-// is not certain of: see Tx.expire. The lock of t's partition must be held.
-func (ks *Keyspace) expireLocked(t *table, e *memtable.Entry, now int64) {
-	ks.alertDeathLocked(t, e)
-	if ks.opt.OnDeath != nil && !ks.follows() {
-		ks.opt.OnDeath(t.C, t.ID(e), max(LSN(e.LSN()), ks.catalogue.lsn, ks.leased(now)))
+// is not certain of: see Tx.expire.
+func (p locked) expire(t *table, e *memtable.Entry, now int64) {
+	p.alertDeath(t, e)
+	if p.ks.opt.OnDeath != nil && !p.ks.follows() {
+		p.ks.opt.OnDeath(t.C, t.ID(e), max(LSN(e.LSN()), p.ks.catalogue.lsn, p.ks.leased(now)))
 	}
 }
 

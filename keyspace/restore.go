@@ -36,7 +36,7 @@ func (tx *Tx) RestoreContainer(s ContainerRecord) (*Container, error) {
 		return c, tx.Veto()
 	}
 	tx.endWindows(c)
-	if !c.emptyLocked() {
+	if !tx.whole(c).empty() {
 		if p := c.Policy(); p.Default != s.Policy.Default || p.Mode != s.Policy.Mode {
 			tx.SetPolicy(c, s.Policy.Default, s.Policy.Mode)
 		}
@@ -67,8 +67,8 @@ func (tx *Tx) RestoreContainer(s ContainerRecord) (*Container, error) {
 
 // Untouched reports whether a container is one of the databases as they exist from the start, and empty. It
 // needs BeginAll.
-func (c *Container) Untouched() bool {
-	return c.IsDatabase() && c.emptyLocked() && *c.Policy() == expiry.Policy{Default: expiry.Forever}
+func (tx *Tx) Untouched(c *Container) bool {
+	return c.IsDatabase() && tx.whole(c).empty() && *c.Policy() == expiry.Policy{Default: expiry.Forever}
 }
 
 // RestoreIndexes adds the indexes of a record that the container lacks, up to the limit. It needs BeginAll.
@@ -78,16 +78,6 @@ func (tx *Tx) RestoreIndexes(c *Container, recorded [][]string) {
 			tx.CreateIndex(c, x.Definition)
 		}
 	}
-}
-
-// emptyLocked reports whether the container has no items in memory. The locks of all partitions must be held.
-func (c *Container) emptyLocked() bool {
-	for t := range c.each {
-		if t.Len() > 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // Restored says what [Tx.Restore] has done with an item.

@@ -88,8 +88,3 @@ func (tx *Tx) noteDetach(c *Container) {
 		}
 	})
 }
-
-// noteSwap records that two containers exchange their tables.
-func (tx *Tx) noteSwap(a, b *Container) {
-	tx.onRollback(func() { swapTablesLocked(a, b) })
-}

@@ -27,9 +27,9 @@ func (tx *Tx) sweep(p *partition, c *Container) *table {
 	return t
 }
 
-// withAllLocked removes the dead of a container and calls f with all partitions locked. The removal may take
-// long and locks one partition at a time. f sees the state of one moment.
-func (tx *Tx) withAllLocked(c *Container, f func()) {
+// withWhole removes the dead of a container and calls f with all partitions locked. The removal may take long
+// and locks one partition at a time. f sees the state of one moment.
+func (tx *Tx) withWhole(c *Container, f func(c whole)) {
 	tx.eachPartition(func(p *partition) (more bool) {
 		tx.sweep(p, c)
 		return true
@@ -43,21 +43,20 @@ func (tx *Tx) withAllLocked(c *Container, f func()) {
 	for _, p := range tx.ks.partitions {
 		tx.sweep(p, c) // again: the policy may have changed meanwhile
 	}
-	f()
+	f(whole{c})
 }
 
 // Count returns the exact number of living items. It takes constant time per partition, and the time to
 // remove the dead or to count those that stay.
 func (tx *Tx) Count(c *Container) (n int) {
-	tx.withAllLocked(c, func() { n = tx.livingLocked(c) })
+	tx.withWhole(c, func(c whole) { n = c.living(tx.now) })
 	return n
 }
 
-// livingLocked returns the number of living items of a container that was swept. The locks of all partitions
-// must be held.
-func (tx *Tx) livingLocked(c *Container) (n int) {
+// living returns the number of living items of a container that was swept.
+func (c whole) living(now int64) (n int) {
 	for t := range c.each {
-		n += t.Living(tx.now)
+		n += t.Living(now)
 	}
 	return n
 }
@@ -78,8 +77,8 @@ func (tx *Tx) Scan(c *Container, cursor uint64, count int, visit func(id string,
 
 // Random returns a random living item, false if there is none.
 func (tx *Tx) Random(c *Container) (id string, it Item, ok bool) {
-	tx.withAllLocked(c, func() {
-		total := tx.livingLocked(c)
+	tx.withWhole(c, func(c whole) {
+		total := c.living(tx.now)
 		if total == 0 {
 			return
 		}

@@ -79,7 +79,7 @@ func (tx *Tx) Stats(c *Container) ContainerStats {
 		}
 		return true
 	})
-	tx.withAllLocked(c, func() {
+	tx.withWhole(c, func(c whole) {
 		s.Policy, s.Created, s.Etag = *c.Policy(), c.created, c.Etag()
 		for t := range c.each {
 			s.addLocked(t, t.KeptStats(tx.now, 0), tx.now)

@@ -42,7 +42,7 @@ func (ks *Keyspace) DoDue(later int64, pause func()) {
 	if ks.ListenersChanged(); ks.purge.TakeRescan() {
 		var tx Tx
 		ks.lockAll(&tx)
-		ks.beginTimersLocked(tx.now)
+		tx.beginTimers()
 		tx.Close()
 	}
 	ks.tellDue(later)
@@ -100,7 +100,7 @@ func (ks *Keyspace) tellInOrder(pools []expiry.Pool) {
 		n := pool.(noted)
 		n.p.Mu.Lock()
 		t.Changes, _ = n.takeDead(t.Changes, math.MaxInt)
-		t.LSN = max(t.LSN, ks.toldFrom(n.p))
+		t.LSN = max(t.LSN, locked{ks, n.p}.toldFrom())
 		n.p.Mu.Unlock()
 	}
 	slices.SortFunc(t.Changes, func(a, b Change) int {

@@ -52,7 +52,7 @@ func (h host) Sample(t *table, n int) expiry.Sample {
 	now := h.ks.leasedNow()
 	defer t.SetTimer(now)
 	return t.Table.Sample(h.ks.purgeable(t.C, now), n, func(e *memtable.Entry) {
-		h.ks.expireLocked(t, e, now)
+		locked{h.ks, t.P}.expire(t, e, now)
 		t.Release(e)
 	})
 }

@@ -149,7 +149,7 @@ func (n noted) Sample(most int) (s expiry.Sample) {
 	defer n.p.Mu.Unlock()
 	var list []Change
 	list, s.More = n.takeDead(nil, most)
-	n.ks.tellLocked(n.p, list)
+	locked{n.ks, n.p}.tell(list)
 	s.Drawn, s.Dead, s.Internal = len(list), len(list), true
 	return s
 }
@@ -180,22 +180,19 @@ func (c *Container) setNoteTimer(g *watch.Group) {
 	g.Timer.Set(expiry.Retention(nil).EarliestDue(c.Policy(), byDefault, byOwnTTL))
 }
 
-// tellLocked tells changes in a partition that are no transaction's: deaths, and notes that go for want of
-// room. The lock of the partition must be held.
-func (ks *Keyspace) tellLocked(p *partition, list []Change) {
-	if len(list) == 0 {
-		return
+// tell tells changes in a partition that are no transaction's: deaths, and notes that go for want of room.
+func (p locked) tell(list []Change) {
+	if len(list) > 0 {
+		p.ks.tell(&Told{Changes: list, LSN: p.toldFrom()})
 	}
-	ks.tell(&Told{Changes: list, LSN: ks.toldFrom(p)})
 }
 
 // toldFrom returns what must be committed before a change in a partition is told that is no transaction's.
-// The lock of the partition must be held.
-func (ks *Keyspace) toldFrom(p *partition) LSN {
-	if ks.follows() { // what a follower knows is committed
+func (p locked) toldFrom() LSN {
+	if p.ks.follows() { // what a follower knows is committed
 		return 0
 	}
-	return max(p.LastWrite, ks.catalogue.lsn, ks.leased(ks.Now()))
+	return max(p.LastWrite, p.ks.catalogue.lsn, p.ks.leased(p.ks.Now()))
 }
 
 func (ks *Keyspace) tell(t *Told) {
@@ -204,15 +201,14 @@ func (ks *Keyspace) tell(t *Told) {
 	}
 }
 
-// tellDeathLocked tells the death of an item that is about to be removed, unless its timer has told it. The
-// lock of its partition must be held.
-func (ks *Keyspace) tellDeathLocked(p *partition, c *Container, id string) {
+// tellDeath tells the death of an item that is about to be removed, unless its timer has told it.
+func (p locked) tellDeath(c *Container, id string) {
 	if !p.Watchers.Tells(c, id) || c.hidden != nil {
 		return
 	}
 	change := Change{Container: c, ID: strings.Clone(id)}
 	p.Watchers.ChangeNotes(func(ns *watch.Notes[*Container]) { change.Readers = ns.Take(c, id) })
-	ks.tellLocked(p, []Change{change})
+	p.tell([]Change{change})
 }
 
 // willTell has the end of the transaction tell that an id has changed. The id is valid until then.
@@ -269,8 +265,7 @@ func (tx *Tx) tellAll(lsn LSN) {
 	}
 }
 
-// tellContainer adds whom a change of a container concerns, if it is one of what was read. The locks of all
-// partitions must be held.
+// tellContainer adds whom a change of a container concerns, if it is one of what was read.
 func (tx *Tx) tellContainer(n *notedContainer, clients map[int64]bool, t *Told) {
 	after := n.c.watchState()
 	if n.before == after {
@@ -280,7 +275,7 @@ func (tx *Tx) tellContainer(n *notedContainer, clients map[int64]bool, t *Told) 
 	other.Policy = after.Policy
 	whole := other != after || n.before.Policy.Hold != after.Policy.Hold
 	dead := after.Policy.DeadLimits(tx.now)
-	if t.Broadcast = t.Broadcast || tx.ks.teller.broadcast.Load() && n.c.hidden == nil && (whole || n.c.anyWithin(dead)); !whole {
+	if t.Broadcast = t.Broadcast || tx.ks.teller.broadcast.Load() && n.c.hidden == nil && (whole || tx.whole(n.c).anyWithin(dead)); !whole {
 		for _, p := range tx.ks.partitions {
 			if g := p.Watchers.Notes().Group(n.c); g != nil && g.Dead(dead) {
 				whole = true
@@ -301,8 +296,8 @@ func (tx *Tx) tellContainer(n *notedContainer, clients map[int64]bool, t *Told) 
 	}
 }
 
-// anyWithin reports whether limits select an item of the container. The locks of all partitions must be held.
-func (c *Container) anyWithin(l expiry.Limits) (found bool) {
+// anyWithin reports whether limits select an item of the container.
+func (c whole) anyWithin(l expiry.Limits) (found bool) {
 	for t := range c.each {
 		byDefault, byOwnTTL := t.Earliest()
 		found = found || byDefault <= l.ByDefault || byOwnTTL <= l.ByOwnTTL
@@ -397,6 +392,6 @@ func (ks *Keyspace) forgetSome(p *partition, n int64) bool {
 			list = append(list, Change{c, id, readers})
 		}
 	})
-	ks.tellLocked(p, list)
+	locked{ks, p}.tell(list)
 	return len(list) > 0
 }

@@ -158,7 +158,9 @@ func (tx *Tx) Close() LSN {
 		m.Set()
 	}
 	tx.tellAll(lsn)
-	setTimersLocked(tx.recorded, tx.now)
+	for _, c := range tx.recorded {
+		tx.whole(c).setTimers(tx.now)
+	}
 	tx.changes.FreeReplaced()
 	tx.changes.ReleaseRemoved()
 	besides := len(tx.changes.journaled) // who makes pages removes as many, which they may replace

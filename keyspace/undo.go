@@ -46,7 +46,7 @@ func (ks *Keyspace) UndoWindow(empty bool) int64 {
 	return ks.undo.Window()
 }
 
-// stack returns what a name has. The locks of all partitions must be held.
+// stack returns what a name has.
 func (tx *Tx) stack(name string) (s undo.Stack[*Container]) {
 	cat := &tx.ks.catalogue
 	for _, a := range cat.Asides.Of(name) {
@@ -90,7 +90,7 @@ func (tx *Tx) setEntries(c *Container, entries []expiry.HistoryEntry) {
 // openWindow makes room for the window of a change of a container that follows, and returns its end in ms; 0:
 // the change cannot be taken back. The caller has noted the container and records it.
 func (tx *Tx) openWindow(c *Container, flush bool) (until int64) {
-	if tx.ks.undo.Opens(flush || tx.ks.DiskFull(), c.emptyLocked()) {
+	if tx.ks.undo.Opens(flush || tx.ks.DiskFull(), tx.whole(c).empty()) {
 		until = tx.ks.undo.End(tx.now)
 	}
 	s := tx.stack(c.name)
@@ -169,7 +169,7 @@ func (tx *Tx) addAside(a *Container) {
 // giveTables gives the tables of a container to another, which has none.
 func (tx *Tx) giveTables(from, to *Container) {
 	give := func(from, to *Container) {
-		to.own(from.tables)
+		tx.whole(to).own(from.tables)
 		from.tables = make(tableList, len(to.tables))
 	}
 	give(from, to)
@@ -307,15 +307,6 @@ func (tx *Tx) bringBack(a *Container) {
 	tx.onRollback(a.tables.Hide)
 	tx.showLog(a)
 	tx.replaced = true
-}
-
-// attachTrees gives the tables of a container trees for a set of indexes, which are built in the background
-// if need be.
-func (tx *Tx) attachTrees(c *Container, set *index.Set) {
-	before := c.indexes.Load()
-	tx.onRollback(func() { c.attachIndexesLocked(before) })
-	c.attachIndexesLocked(set)
-	tx.ks.builder.Wake()
 }
 
 // promote makes a container that is set aside one of a free name, which outlasts the call.

@@ -57,7 +57,7 @@ func (ks *Keyspace) endSome(list []*Container) []*Container {
 			tx.discardGroups(a, n)
 			return list
 		default:
-			n -= 1 + len(a.hiddenLocked())
+			n -= 1 + len(a.hiddenOnes())
 			tx.discardAside(a)
 		}
 		list = list[1:]
@@ -139,7 +139,7 @@ func (tx *Tx) UndoMemory() (bytes int64) {
 	}
 	tx.eachPartition(func(p *partition) bool {
 		for a := range ks.catalogue.Asides.All() {
-			for _, c := range append(a.hiddenLocked(), a) {
+			for _, c := range append(a.hiddenOnes(), a) {
 				if t := c.tables[p.Number]; t != nil {
 					bytes += t.Stats().Memory + memtable.TableOverhead
 					if t.Pages != nil {

@@ -118,19 +118,18 @@ func (tx *Tx) alert(p *partition, c *Container, id string) {
 	}
 }
 
-// alertDeathLocked tells those who have read an item that was removed because it is dead. It marks its
-// watchers if Swap has brought it alive: an item that lived when its watch began is found dead by Changed.
-// Without a swap a watch may have begun after the death, and the item never lived for it. The lock of its
-// partition must be held.
-func (ks *Keyspace) alertDeathLocked(t *table, e *memtable.Entry) {
-	if t.P.Watchers.Empty() {
+// alertDeath tells those who have read an item that was removed because it is dead. It marks its watchers if
+// Swap has brought it alive: an item that lived when its watch began is found dead by Changed. Without a swap
+// a watch may have begun after the death, and the item never lived for it.
+func (p locked) alertDeath(t *table, e *memtable.Entry) {
+	if p.Watchers.Empty() {
 		return
 	}
-	ks.tellDeathLocked(t.P, t.C, t.ID(e))
+	p.tellDeath(t.C, t.ID(e))
 	if t.C.swapped == 0 || e.Dead(t.C.Policy(), t.C.swapped) {
 		return
 	}
-	for _, m := range t.P.Watchers.Of(t.C, t.ID(e)) {
+	for _, m := range p.Watchers.Of(t.C, t.ID(e)) {
 		m.Set()
 	}
 }

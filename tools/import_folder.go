@@ -49,7 +49,7 @@ func (f *folderTarget) container(s settings) (r received, err error) {
 	switch {
 	case c == nil && full:
 		err = fmt.Errorf("cannot create container %q: --max-containers allows %d", s.Name, limit)
-	case c == nil || c.Untouched():
+	case c == nil || tx.Untouched(c):
 		if c, err = tx.RestoreContainer(s.ContainerRecord); err == nil {
 			r.number = c.DB()
 		}

@@ -54,7 +54,7 @@ type Collection struct {
 // collectionOverhead is the memory of a collection besides its pages, in bytes.
 const collectionOverhead = 160
 
-// OpenPages returns the table of the pages, and makes it if need be. The lock of the partition must be held.
+// OpenPages returns the table of the pages, and makes it if need be.
 func (t *Table[C]) OpenPages() *Table[C] {
 	if t.Pages != nil {
 		return t.Pages

@@ -11,9 +11,9 @@ import (
 
 // Partition has a share of all containers' items: those with ids of its slots.
 //
-// Locks: Mu protects everything below it, and every table and entry of the partition. The catalogue of
-// containers is read while any partition's Mu is held and changed while all are. Partitions are locked in
-// ascending order of number.
+// Locks: Mu protects everything below it, and every table and entry of the partition. The methods need it.
+// The catalogue of containers is read while any partition's Mu is held and changed while all are. Partitions
+// are locked in ascending order of number.
 type Partition[C comparable] struct {
 	Number int
 
@@ -39,13 +39,13 @@ func NewPartition[C comparable](number int) *Partition[C] {
 // a client had seen it.
 const VersionLeap = 1 << 40
 
-// NextVersion returns a new version. Mu must be held.
+// NextVersion returns a new version.
 func (p *Partition[C]) NextVersion() uint64 {
 	p.Version += record.MaxPartitions
 	return p.Version
 }
 
-// Begin begins an epoch of versions. Mu must be held.
+// Begin begins an epoch of versions.
 func (p *Partition[C]) Begin(epoch uint64) { p.Version = epoch*VersionLeap + uint64(p.Number) }
 
 // Clean does one step of cleaning if a table needs it. No transaction may have changes in the partition that

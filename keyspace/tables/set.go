@@ -81,8 +81,7 @@ func (s *Set[C]) Open(c C, p *Partition[C]) *Table[C] {
 	return t
 }
 
-// OpenPart makes the part of a log over the table, if it is of one that has an owner. The lock of the
-// partition must be held.
+// OpenPart makes the part of a log over the table, if it is of one that has an owner.
 func (t *Table[C]) OpenPart() {
 	if count, _ := t.set.host.Entries(t.C); count != nil {
 		t.Part = deathlog.NewPart(&t.Table, t.P.Number, t.set.partitions, count)
