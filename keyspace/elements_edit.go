@@ -29,6 +29,7 @@ type ElementsEdit struct {
 	ts       int64           // of what is written
 
 	begun, vetoed bool
+	had           int64  // elements in pages, if a log wants to know
 	small         []byte // the body, once it was changed and as long as there are no pages
 	head          elements.Head
 	headChanged   bool
@@ -86,11 +87,17 @@ func (x *ElementsEdit) begin() bool {
 	if x.e == nil && x.tx.kept {
 		x.tx.bury(x.t, x.id)
 	}
-	if x.Collection == nil {
+	switch {
+	case x.Collection == nil:
 		x.small = append(x.small, x.Body...)
+	case x.logsDeletes():
+		x.had = int64(x.Elements.Len())
 	}
 	return true
 }
+
+// logsDeletes reports whether the deletion of the key is logged.
+func (x *ElementsEdit) logsDeletes() bool { return x.k.deaths != nil && x.k.log.Deletes }
 
 // ByPage yields the indexes of arguments, every step of them, that name elements to change by Get, Set and
 // Delete alone. Of many, those of a page come together, and it is stored once. Those that are equal come in
@@ -410,8 +417,8 @@ func (x *ElementsEdit) remove() (gone bool) {
 	if x.e == nil {
 		return false
 	}
-	if x.k.deaths != nil && x.k.log.Deletes {
-		x.tx.logDeletion(x.t, x.e)
+	if x.logsDeletes() {
+		x.tx.logDeletion(x.t, x.e, x.had)
 	}
 	x.tx.alert(x.p, x.k, x.id)
 	x.tx.removeItem(x.t, x.e)

@@ -199,7 +199,7 @@ func (tx *Tx) delete(c *Container, id string, logged bool) bool {
 			tx.veto = cmp.Or(tx.veto, err)
 			return false
 		}
-		tx.logDeletion(t, e)
+		tx.logDeletion(t, e, 0)
 	} else {
 		tx.logElements(t, e, Item{})
 	}

@@ -75,11 +75,12 @@ func (tx *Tx) logDeath(t *table, e *memtable.Entry) {
 	tx.addEntry(t, &d)
 }
 
-// logDeletion adds the entry of an item that a client is about to delete. Its partition must be locked.
-func (tx *Tx) logDeletion(t *table, e *memtable.Entry) {
+// logDeletion adds the entry of an item that a client is about to delete. Of a key in pages it has removed
+// some elements before.
+func (tx *Tx) logDeletion(t *table, e *memtable.Entry, before int64) {
 	id, it := t.IDAndItem(e)
 	d := deathlog.Deletion(id, it, t.C.history.Load(), tx.now, t.C.log.Bodies)
-	d.Elements = tx.logElementsUntil(t, e, tx.now)
+	d.Elements = tx.logElementsUntil(t, e, tx.now) + before
 	tx.addEntry(t, &d)
 }
 
