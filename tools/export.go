@@ -8,8 +8,10 @@ import (
 	"io"
 	"maps"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"mayfly/expiry"
 	"mayfly/json/jsondoc"
@@ -84,7 +86,7 @@ func export(c *call) (_ int, err error) {
 }
 
 // createWhole creates a file that has its name only when it is complete and on disk. Until then it is
-// called path.part, which an error removes.
+// called path.part, which an error removes, and a signal that ends the process.
 func createWhole(path string, fill func(f *os.File) error) error {
 	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%s exists", path)
@@ -97,6 +99,7 @@ func createWhole(path string, fill func(f *os.File) error) error {
 	if err != nil {
 		return err
 	}
+	defer removeAtSignal(part)()
 	if err = fill(f); err == nil {
 		err = f.Sync()
 	}
@@ -107,6 +110,25 @@ func createWhole(path string, fill func(f *os.File) error) error {
 		return errors.Join(err, os.Remove(part))
 	}
 	return vfs.SyncDir(vfs.OS, filepath.Dir(path))
+}
+
+// removeAtSignal removes a file if a signal ends the process before the end is called.
+func removeAtSignal(path string) (end func()) {
+	signals, done := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	go func() {
+		select {
+		case s := <-signals:
+			_ = os.Remove(path)
+			signal.Reset(s)
+			_ = syscall.Kill(os.Getpid(), s.(syscall.Signal))
+		case <-done:
+		}
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(done)
+	}
 }
 
 // sink takes what an export reads: containers before their items.

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -354,6 +356,30 @@ func TestExportWithoutSpace(t *testing.T) {
 		}
 		if left, _ := filepath.Glob(filepath.Join(dir, "all*")); len(left) > 0 {
 			t.Errorf("%s: %v is left behind", format, left)
+		}
+	}
+}
+
+// TestExportInterrupted: an export that a signal ends leaves no file, and ends by that signal.
+func TestExportInterrupted(t *testing.T) {
+	harness.Parallel(t)
+	silent, err := net.Listen("tcp", harness.Host(t)+":0")
+	drill.Check(t, err)
+	defer func() { drill.Report(t, silent.Close()) }()
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		dir := t.TempDir()
+		cmd := exec.Command(harness.Binary, "export", silent.Addr().String(), "--out", filepath.Join(dir, "all"))
+		drill.Check(t, cmd.Start())
+		asking, err := silent.Accept()
+		drill.Check(t, err)
+		drill.Check(t, cmd.Process.Signal(s))
+		_ = cmd.Wait()
+		drill.Report(t, asking.Close())
+		if end := cmd.ProcessState.Sys().(syscall.WaitStatus); !end.Signaled() || end.Signal() != s {
+			t.Errorf("%v: %v", s, cmd.ProcessState)
+		}
+		if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 0 {
+			t.Errorf("%v: %v is left behind", s, left)
 		}
 	}
 }
