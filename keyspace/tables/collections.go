@@ -41,6 +41,7 @@ type Collection struct {
 	List  elements.Directory // of the pages of a list
 
 	handles []memtable.Handle // of the pages of buckets, as far as they were looked up; 0: not known
+	counts  []uint16          // of their elements, with the dead
 
 	first int64  // ms; no element ends before
 	alive uint32 // the bucket in which a living element was found last
@@ -225,6 +226,9 @@ func (cs *Collections) follow(c *Collection, id, was, is string) {
 	} else {
 		was, is = elements.Differing(was, is)
 		before, after = elements.SumOf(was), elements.SumOf(is)
+		if page < uint64(len(c.handles)) && c.handles[page] != 0 {
+			c.counts[page] += uint16(after.Count - before.Count)
+		}
 		c.first = min(c.first, after.Earliest)
 		c.above = max(c.above, page+1)
 	}
@@ -315,10 +319,24 @@ func (cs *Collections) Page(c *Collection, number uint64) (h memtable.Handle, e 
 	if h, e = cs.pages.Lookup(record.View(c.PageID(buf[:0], number))); e != nil && number < sparse*uint64(c.Pages) {
 		if missing := int(number) + 1 - len(c.handles); missing > 0 {
 			c.handles = append(c.handles, make([]memtable.Handle, missing)...)
+			c.counts = append(c.counts, make([]uint16, missing)...)
 		}
-		c.handles[number] = h
+		c.handles[number], c.counts[number] = h, uint16(elements.SumOf(cs.pages.Item(e).Body).Count)
 	}
 	return h, e
+}
+
+// CountOf returns the number of elements in a bucket, with the dead. It does not look at the page if that was
+// looked up before.
+func (cs *Collections) CountOf(c *Collection, bucket uint64) int {
+	_, e := cs.Page(c, bucket)
+	switch {
+	case e == nil:
+		return 0
+	case bucket < uint64(len(c.handles)) && c.handles[bucket] != 0:
+		return int(c.counts[bucket])
+	}
+	return elements.SumOf(cs.pages.Item(e).Body).Count
 }
 
 // Prefetch adds the look-up of the page that has a field, of the collection with a head.

@@ -72,7 +72,7 @@ func (t *Table[C]) checkPages() (err error) {
 	return err
 }
 
-// checkHandles verifies the handles that a collection keeps.
+// checkHandles verifies what a collection keeps of its pages.
 func (cs *Collections) checkHandles(c *Collection) error {
 	for number, h := range c.handles {
 		if h == 0 {
@@ -81,6 +81,8 @@ func (cs *Collections) checkHandles(c *Collection) error {
 		id := string(c.PageID(nil, uint64(number)))
 		if e := cs.pages.Find(id); e == nil || e != cs.pages.At(h) {
 			return fmt.Errorf("page %s has the handle %d, which is of another", id, h)
+		} else if n := elements.SumOf(cs.pages.Item(e).Body).Count; n != int(c.counts[number]) {
+			return fmt.Errorf("page %s has %d elements, known are %d", id, n, c.counts[number])
 		}
 	}
 	return nil

@@ -158,16 +158,13 @@ func (h *Elements) Random() (e elements.Element) {
 		unsplit := h.Collection.Count >> (bits.Len32(h.Collection.Buckets) - 1)
 		places := 2*unsplit + 8 // more has one page in a million
 		for range 256 {
-			body := h.Collections.Body(h.Collection, uint64(rand.Uint32N(h.Collection.Buckets)))
-			living := 0
-			for e := range elements.Each(body) {
-				if !e.Dead(h.Limit) {
-					living++
-				}
-			}
-			places = max(places, living) // what was refused before had too small a chance
-			if place := rand.IntN(places); place < living {
-				return h.living(body, place)
+			bucket := uint64(rand.Uint32N(h.Collection.Buckets))
+			count := h.Collections.CountOf(h.Collection, bucket)
+			places = max(places, count) // what was refused before had too small a chance
+			if place := rand.IntN(places); place >= count {
+				continue // without a look at the page
+			} else if e, ok := h.living(h.Collections.Body(h.Collection, bucket), place); ok {
+				return e
 			}
 		}
 	}
@@ -181,16 +178,16 @@ func (h *Elements) Random() (e elements.Element) {
 	return e
 }
 
-// living returns the living element of a body that has n others before it.
-func (h *Elements) living(body string, n int) (e elements.Element) {
-	for e = range elements.Each(body) {
+// living returns the living element of a body that has n others before it, false if there are not as many.
+func (h *Elements) living(body string, n int) (_ elements.Element, ok bool) {
+	for e := range elements.Each(body) {
 		if !e.Dead(h.Limit) {
 			if n--; n < 0 {
-				break
+				return e, true
 			}
 		}
 	}
-	return e
+	return elements.Element{}, false
 }
 
 // pagesFrom returns the bodies of a list's pages from that with a number on, until they have so many entries.
