@@ -115,7 +115,11 @@ func createWhole(path string, fill func(f *os.File) error) error {
 // removeAtSignal removes a file if a signal ends the process before the end is called.
 func removeAtSignal(path string) (end func()) {
 	signals, done := make(chan os.Signal, 1), make(chan struct{})
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(s) { // as nohup has SIGHUP ignored
+			signal.Notify(signals, s)
+		}
+	}
 	go func() {
 		select {
 		case s := <-signals:

@@ -382,6 +382,20 @@ func TestExportInterrupted(t *testing.T) {
 			t.Errorf("%v: %v is left behind", s, left)
 		}
 	}
+	// What is ignored, as under nohup, stays ignored: the part would be gone, and the export go on without it.
+	cmd := exec.Command("bash", "-c", `trap '' HUP; exec "$@"`, "bash", harness.Binary, "export", silent.Addr().String(), "--out", filepath.Join(t.TempDir(), "all"))
+	drill.Check(t, cmd.Start())
+	asking, err := silent.Accept()
+	drill.Check(t, err)
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
+	drill.Check(t, err)
+	var ignored uint64
+	_, rest, _ := strings.Cut(string(status), "SigIgn:")
+	if _, err := fmt.Sscanf(rest, "%x", &ignored); err != nil || ignored&(1<<(syscall.SIGHUP-1)) == 0 {
+		t.Errorf("SIGHUP is not ignored any more: %x, %v", ignored, err)
+	}
+	drill.Report(t, asking.Close())
+	_ = cmd.Wait()
 }
 
 // withoutTimes cuts what differs by the moment of an import, created and ts, and the elements of hashes and
