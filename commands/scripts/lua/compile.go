@@ -823,9 +823,9 @@ func (g *compiler) table(n *node) expr {
 
 // SetElement does t[i] = v for an element that follows others. The array has room for nil too.
 func (m *Machine) SetElement(t *Table, i int, v Value) {
-	if v == nil && i == len(t.array)+1 {
+	if v == nil && i == t.array.len()+1 {
 		m.push(t, false)
-		t.array[i-1] = nil
+		*t.array.at(i - 1) = nil
 		return
 	}
 	m.Set(t, Int(i), v)

@@ -261,7 +261,9 @@ func (c *Call) begin(p *proto, args []Value) {
 	}
 	if p.arg {
 		t := c.M.NewTable(len(c.varargs))
-		t.array = append(t.array, c.varargs...)
+		for i, v := range c.varargs {
+			c.M.SetElement(t, i+1, v)
+		}
 		c.M.Set(t, "n", Int(len(c.varargs)))
 		c.regs[p.params] = t
 	}
@@ -345,7 +347,7 @@ func (m *Machine) Release(n int) {
 func (m *Machine) metaOf(v Value, event string) Value {
 	if t := m.metatable(v); t != nil {
 		if i := t.find(event); i >= 0 {
-			return t.entries[i].v
+			return t.entries.at(i).v
 		}
 	}
 	return nil

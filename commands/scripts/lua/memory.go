@@ -80,16 +80,19 @@ func (w *walker) walk() {
 		w.steps++
 		switch v := v.(type) {
 		case *Table:
-			w.bytes += int64(tableSize + slotSize*cap(v.array) + entrySize*cap(v.entries))
+			w.bytes += int64(tableSize + slotSize*v.array.cap() + entrySize*v.entries.cap())
 			if v.index != nil {
-				w.bytes += int64(indexedSize * cap(v.entries))
+				w.bytes += int64(indexedSize * v.entries.cap())
 			}
-			w.values(v.array)
-			for _, e := range v.entries {
+			for i := range v.array.len() {
+				w.add(*v.array.at(i))
+			}
+			for i := range v.entries.len() {
+				e := v.entries.at(i)
 				w.add(e.k)
 				w.add(e.v)
 			}
-			w.steps += len(v.entries)
+			w.steps += v.array.len() + v.entries.len()
 			if v.meta != nil {
 				w.add(v.meta)
 			}

@@ -3,7 +3,6 @@ package lua
 import (
 	"iter"
 	"math"
-	"slices"
 )
 
 // indexed is how many entries a hash part may have before it gets an index.
@@ -11,8 +10,8 @@ const indexed = 8
 
 // Table is a table of Lua. Elements 1 to n are in an array, others in a list in the order of their insertion.
 type Table struct {
-	array   []Value
-	entries []entry // one whose value is nil has been deleted
+	array   list[Value]
+	entries list[entry] // one whose value is nil has been deleted
 	index   map[Value]int32
 	live    int // entries whose value is not nil
 	meta    *Table
@@ -24,10 +23,11 @@ type entry struct{ k, v Value }
 
 // NewTable returns an empty table with room for n elements.
 func (m *Machine) NewTable(n int) *Table {
+	n = min(n, pieceLen)
 	m.Charge(tableSize + slotSize*n)
 	t := &Table{}
 	if n > 0 {
-		t.array = make([]Value, 0, n)
+		t.array.first = make([]Value, 0, n)
 	}
 	return t
 }
@@ -53,16 +53,17 @@ func (t *Table) find(k Value) int {
 		}
 		return -1
 	}
+	entries := t.entries.first // more have an index
 	if s, ok := k.(string); ok {
-		for i := range t.entries {
-			if e, ok := t.entries[i].k.(string); ok && e == s {
+		for i := range entries {
+			if e, ok := entries[i].k.(string); ok && e == s {
 				return i
 			}
 		}
 		return -1
 	}
-	for i := range t.entries {
-		if t.entries[i].k == k {
+	for i := range entries {
+		if entries[i].k == k {
 			return i
 		}
 	}
@@ -71,21 +72,21 @@ func (t *Table) find(k Value) int {
 
 // Get returns t[k] without metamethods.
 func (t *Table) Get(k Value) Value {
-	if i := position(k); uint(i) < uint(len(t.array)) {
-		return t.array[i]
+	if i := position(k); uint(i) < uint(t.array.len()) {
+		return *t.array.at(i)
 	}
 	if i := t.find(k); i >= 0 {
-		return t.entries[i].v
+		return t.entries.at(i).v
 	}
 	return nil
 }
 
 // At returns element i.
 func (t *Table) At(i int) Value {
-	if uint(i-1) < uint(len(t.array)) {
-		return t.array[i-1]
+	if uint(i-1) < uint(t.array.len()) {
+		return *t.array.at(i - 1)
 	}
-	if len(t.entries) == 0 {
+	if len(t.entries.first) == 0 {
 		return nil
 	}
 	return t.Get(float64(i))
@@ -101,11 +102,11 @@ func (m *Machine) Set(t *Table, k, v Value) {
 			m.Raise("table index is NaN")
 		}
 		i := position(k)
-		if uint(i) < uint(len(t.array)) {
-			t.array[i] = v
+		if uint(i) < uint(t.array.len()) {
+			*t.array.at(i) = v
 			return
 		}
-		if i == len(t.array) && v != nil {
+		if i == t.array.len() && v != nil {
 			m.push(t, v)
 			return
 		}
@@ -113,7 +114,7 @@ func (m *Machine) Set(t *Table, k, v Value) {
 		m.long(key)
 	}
 	if i := t.find(k); i >= 0 {
-		e := &t.entries[i]
+		e := t.entries.at(i)
 		if (e.v == nil) != (v == nil) {
 			if t.live++; v == nil {
 				t.live -= 2
@@ -125,85 +126,94 @@ func (m *Machine) Set(t *Table, k, v Value) {
 	}
 }
 
-// movedAtOnce is how many elements are moved at once: the collector waits for that, and everybody with it.
-const movedAtOnce = 1 << 12
-
 // push appends an element to the array, and moves those there that come after it.
 func (m *Machine) push(t *Table, v Value) {
 	for v != nil {
-		if n := cap(t.array); len(t.array) == n {
-			grown := max(4, 2*n)
-			if grown > 1<<16 {
-				grown = n + n>>2
-			}
-			m.Charge(slotSize * (grown - n))
-			array := make([]Value, 0, grown)
-			for piece := range slices.Chunk(t.array, movedAtOnce) {
-				array = append(array, piece...)
-			}
-			t.array = array
+		if n := t.array.wants(4); n > 0 {
+			m.Charge(slotSize * n)
+			t.array.grow(n)
 		}
-		t.array = append(t.array, v)
+		t.array.push(v)
 		if t.live == 0 {
 			return
 		}
 		// An entry of this number is older; one of the next number is an element now.
 		m.Work(2)
-		m.remove(t, len(t.array))
-		v = m.remove(t, len(t.array)+1)
+		m.remove(t, t.array.len())
+		v = m.remove(t, t.array.len()+1)
 	}
 }
 
 // remove takes the value of a number out of the list.
 func (m *Machine) remove(t *Table, n int) Value {
 	i := t.find(float64(n))
-	if i < 0 || t.entries[i].v == nil {
+	if i < 0 || t.entries.at(i).v == nil {
 		return nil
 	}
-	v := t.entries[i].v
-	t.entries[i].v = nil
+	e := t.entries.at(i)
+	v := e.v
+	e.v = nil
 	t.live--
 	return v
 }
 
 // insert appends an entry. If many have been deleted, it drops those.
 func (m *Machine) insert(t *Table, k, v Value) {
-	if n := len(t.entries); n == cap(t.entries) {
-		size := max(2, 2*n)
-		if t.live < n-n/4 {
-			size = max(n, 2)
-		}
-		m.Work(n)
-		m.Charge(entrySize * (size - n))
-		entries := make([]entry, 0, size)
-		for _, e := range t.entries {
-			if e.v != nil {
-				entries = append(entries, e)
-			}
-		}
-		t.entries = entries
-		if size > indexed {
-			m.Charge(indexedSize * (size - n))
-			t.index = make(map[Value]int32, size)
-			for i, e := range entries {
-				t.index[e.k] = int32(i)
+	n := t.entries.wants(2)
+	if all := t.entries.len(); n > 0 && t.live < all-all/4 {
+		m.dropDeleted(t)
+		n = t.entries.wants(2)
+	}
+	if n > 0 {
+		m.Charge(entrySize * n)
+		t.entries.grow(n)
+		if size := t.entries.cap(); size > indexed {
+			m.Charge(indexedSize * n)
+			if t.index == nil {
+				t.makeIndex(size)
 			}
 		}
 	}
 	if t.index != nil {
-		t.index[k] = int32(len(t.entries))
+		t.index[k] = int32(t.entries.len())
 	}
-	t.entries = append(t.entries, entry{k, v})
+	t.entries.push(entry{k, v})
 	t.live++
+}
+
+// dropDeleted drops the entries that have been deleted.
+func (m *Machine) dropDeleted(t *Table) {
+	old := t.entries
+	m.Work(old.len())
+	t.entries = list[entry]{first: make([]entry, 0, cap(old.first))}
+	for i := range old.len() {
+		if e := old.at(i); e.v != nil {
+			if n := t.entries.wants(0); n > 0 {
+				t.entries.grow(n)
+			}
+			t.entries.push(*e)
+		}
+	}
+	if t.index != nil {
+		t.makeIndex(old.cap())
+	}
+}
+
+// makeIndex makes an index of the entries, with room for n.
+func (t *Table) makeIndex(n int) {
+	t.index = make(map[Value]int32, n)
+	for i := range t.entries.len() {
+		t.index[t.entries.at(i).k] = int32(i)
+	}
 }
 
 // Len returns a border n of a table: t[n] is not nil, and t[n+1] is.
 func (m *Machine) Len(t *Table) int {
-	n := len(t.array)
-	if n > 0 && t.array[n-1] == nil {
+	n := t.array.len()
+	if n > 0 && *t.array.at(n - 1) == nil {
 		low := 0
 		for n-low > 1 {
-			if middle := (low + n) / 2; t.array[middle-1] == nil {
+			if middle := (low + n) / 2; *t.array.at(middle - 1) == nil {
 				n = middle
 			} else {
 				low = middle
@@ -222,21 +232,21 @@ func (m *Machine) Len(t *Table) int {
 func (m *Machine) next(t *Table, k Value) (key, v Value, ok bool) {
 	i, at := 0, -1
 	if k != nil {
-		if i = position(k) + 1; i < 1 || i > len(t.array) {
+		if i = position(k) + 1; i < 1 || i > t.array.len() {
 			if at = t.find(k); at < 0 {
 				return nil, nil, false
 			}
-			i = len(t.array)
+			i = t.array.len()
 		}
 	}
-	for ; i < len(t.array); i++ {
-		if v := t.array[i]; v != nil {
+	for ; i < t.array.len(); i++ {
+		if v := *t.array.at(i); v != nil {
 			return Int(i + 1), v, true
 		}
 		m.Work(1)
 	}
-	for at++; at < len(t.entries); at++ {
-		if e := &t.entries[at]; e.v != nil {
+	for at++; at < t.entries.len(); at++ {
+		if e := t.entries.at(at); e.v != nil {
 			return e.k, e.v, true
 		}
 		m.Work(1)
@@ -247,15 +257,15 @@ func (m *Machine) next(t *Table, k Value) (key, v Value, ok bool) {
 // All yields the entries of a table, which must not change meanwhile.
 func (m *Machine) All(t *Table) iter.Seq2[Value, Value] {
 	return func(yield func(k, v Value) bool) {
-		for i, v := range t.array {
+		for i := range t.array.len() {
 			m.Work(1)
-			if v != nil && !yield(Int(i+1), v) {
+			if v := *t.array.at(i); v != nil && !yield(Int(i+1), v) {
 				return
 			}
 		}
-		for _, e := range t.entries {
+		for i := range t.entries.len() {
 			m.Work(1)
-			if e.v != nil && !yield(e.k, e.v) {
+			if e := t.entries.at(i); e.v != nil && !yield(e.k, e.v) {
 				return
 			}
 		}

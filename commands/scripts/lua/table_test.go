@@ -1,6 +1,13 @@
 package lua
 
-import "testing"
+import (
+	"maps"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+
+	"mayfly/test/drill"
+)
 
 // Elements come first, in their order, then the others in that of their insertion, whatever was deleted
 // between.
@@ -19,8 +26,8 @@ func TestTable(t *testing.T) {
 		t.Errorf("length %d without the first element", n)
 	}
 	m.Set(table, 1.0, 1.0)
-	if n := m.Len(table); n != 3 || len(table.array) != 3 || table.live != 5 || cap(table.entries) > 32 {
-		t.Errorf("length %d, %d in the array, %d of %d others", n, len(table.array), table.live, cap(table.entries))
+	if n := m.Len(table); n != 3 || table.array.len() != 3 || table.live != 5 || table.entries.cap() > 32 {
+		t.Errorf("length %d, %d in the array, %d of %d others", n, table.array.len(), table.live, table.entries.cap())
 	}
 	want := []Value{1.0, 2.0, 3.0, 7.0, 1e7, 2.5, "s", true, nil}
 	var k, v Value
@@ -57,4 +64,64 @@ func TestDeletedElements(t *testing.T) {
 	if k, _, ok := m.next(table, nil); k != nil || !ok || m.fuel > 1<<20-10_000 {
 		t.Errorf("key %v, %v, %d steps", k, ok, 1<<20-m.fuel)
 	}
+}
+
+// Whatever is set, deleted and set again, a table has what a map has. Keys are few and many enough that lists
+// of several pieces grow, lose what was deleted, and stay.
+func TestTableIsAMap(t *testing.T) {
+	t.Parallel()
+	drill.Seeds(t, 2, 4, 100, func(t *testing.T, seed uint64) {
+		t.Parallel()
+		random := rand.New(rand.NewPCG(seed, 0))
+		m := New()
+		table, model := m.NewTable(random.IntN(2*pieceLen)), map[Value]Value{}
+		key := func(n int) Value {
+			if n%2 == 0 {
+				return float64(n / 2) // zero is no element
+			}
+			return strconv.Itoa(n)
+		}
+		for range 3 {
+			keys := 1 + random.IntN(8*pieceLen)
+			for n := range keys { // in order, so that elements follow one another
+				m.Set(table, key(n), n)
+				model[key(n)] = n
+			}
+			for range random.IntN(4 * keys) {
+				k := key(random.IntN(2 * keys))
+				if random.IntN(4) > 0 {
+					m.Set(table, k, nil)
+					delete(model, k)
+				} else {
+					m.Set(table, k, keys)
+					model[k] = keys
+				}
+			}
+			if cap(table.array.first) > pieceLen || cap(table.entries.first) > pieceLen {
+				t.Fatalf("pieces of %d elements and %d entries", cap(table.array.first), cap(table.entries.first))
+			}
+			left := maps.Clone(model)
+			for k, v := range m.All(table) {
+				if left[k] != v {
+					t.Fatalf("%v is %v, want %v", k, v, left[k])
+				}
+				delete(left, k)
+			}
+			if len(left) > 0 {
+				t.Fatalf("%d of %d keys are not walked", len(left), len(model))
+			}
+			walked := 0
+			for k, _, ok := m.next(table, nil); k != nil; k, _, ok = m.next(table, k) {
+				if walked++; !ok || table.Get(k) != model[k] {
+					t.Fatalf("%v is %v, want %v", k, table.Get(k), model[k])
+				}
+			}
+			if walked != len(model) {
+				t.Fatalf("%d of %d keys come one after the other", walked, len(model))
+			}
+			if n := m.Len(table); table.At(n+1) != nil || n > 0 && table.At(n) == nil {
+				t.Fatalf("length %d, element %v, then %v", n, table.At(n), table.At(n+1))
+			}
+		}
+	})
 }
