@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -53,6 +54,8 @@ func (p *Parser) Next(g *Guard, lim Limits) (Command, error) {
 
 // split appends the arguments of an array of bulk strings.
 func (p *Parser) split(frame []byte) error {
+	n, _ := readNumber(frame[1:])
+	p.bulks = slices.Grow(p.bulks, n) // at once: to move a long list makes everybody wait for the memory collector
 	whole, bulks, _, rest, err := redcon.ReadNextCommand(frame, p.bulks)
 	if err != nil {
 		return err
@@ -60,11 +63,14 @@ func (p *Parser) split(frame []byte) error {
 	if !whole || len(bulks) == 0 || len(rest) > 0 {
 		return errMultibulkLength
 	}
+	p.args = slices.Grow(p.args, n)
 	for _, arg := range bulks {
 		p.args = append(p.args, unsafe.String(unsafe.SliceData(arg), len(arg)))
 	}
-	clear(bulks)
-	p.bulks = bulks[:0]
+	if p.bulks = nil; cap(bulks) <= keptArgs {
+		clear(bulks)
+		p.bulks = bulks[:0]
+	}
 	return nil
 }
 
@@ -85,14 +91,12 @@ func (p *Parser) Mark() int { return len(p.args) }
 // Forget ends the use of all arguments since a mark. As views they would keep buffers in memory. Forget(0)
 // forgets all.
 func (p *Parser) Forget(mark int) {
-	clear(p.args[mark:])
-	p.args = p.args[:mark]
-	if cap(p.bulks) > keptArgs {
-		p.bulks = nil
-	}
 	if cap(p.args) > keptArgs && mark == 0 {
 		p.args = nil
+		return
 	}
+	clear(p.args[mark:])
+	p.args = p.args[:mark]
 }
 
 // CloneShort returns copies of the arguments of a command if they are short together, else the arguments
