@@ -5,6 +5,7 @@ import (
 
 	"mayfly/json/jsonpath"
 	"mayfly/json/jsontext"
+	"mayfly/longtext"
 )
 
 // Delete removes the members and elements whose values are at spans, with a comma. Spans within others go
@@ -12,6 +13,7 @@ import (
 // change.
 func Delete(doc string, spans []jsonpath.Span) (text string, deleted int) {
 	var out strings.Builder
+	out.Grow(len(doc))
 	done := 0 // the position up to which the document is copied or left out
 	for _, k := range inOrder(spans) {
 		s := spans[k]
@@ -34,7 +36,8 @@ func Delete(doc string, spans []jsonpath.Span) (text string, deleted int) {
 			done = jsontext.Skip(doc, done, ',')
 		}
 	}
-	return out.String() + doc[done:], deleted
+	out.WriteString(doc[done:])
+	return out.String(), deleted
 }
 
 // memberStart returns the start of the member whose value begins at a position, or of the element: its
@@ -71,12 +74,10 @@ func lastNonSpace(doc string, before int) int {
 func AddMember(object, name, value string) string {
 	end := strings.LastIndexByte(object, '}')
 	last := lastNonSpace(object, end)
-	out := make([]byte, 0, len(object)+len(name)+len(value)+len(`,"":`))
-	out = append(out, object[:last+1]...)
+	member := make([]byte, 0, len(name)+len(`,"":`))
 	if object[last] != '{' {
-		out = append(out, ',')
+		member = append(member, ',')
 	}
-	out = append(jsontext.AppendString(out, name), ':')
-	out = append(out, value...)
-	return string(append(out, object[last+1:]...))
+	member = append(jsontext.AppendString(member, name), ':')
+	return longtext.Join(object[:last+1], string(member), value, object[last+1:])
 }

@@ -3,9 +3,9 @@ package jsonedit
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"mayfly/json/jsonpath"
+	"mayfly/longtext"
 )
 
 // Transform returns the document with the value at each span replaced by what f returns for it; i is the
@@ -16,7 +16,7 @@ func Transform(doc string, spans []jsonpath.Span, f func(i int, value string) (s
 	if len(spans) == 1 {
 		s := spans[0]
 		value, err := f(0, doc[s.From:s.To])
-		return doc[:s.From] + value + doc[s.To:], err
+		return longtext.Join(doc[:s.From], value, doc[s.To:]), err
 	}
 	t := transformer{doc: doc, spans: spans, order: inOrder(spans), f: f}
 	return t.text(0, len(doc), 0, len(spans))
@@ -70,5 +70,5 @@ func (t *transformer) text(from, to, first, last int) (string, error) {
 	}
 	parts = append(parts, t.doc[from:to])
 	slices.Reverse(parts)
-	return strings.Join(parts, ""), nil
+	return longtext.Join(parts...), nil
 }

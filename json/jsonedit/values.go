@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"mayfly/json/jsontext"
+	"mayfly/longtext"
 )
 
 // Kind returns the name of a value's type as JSON.TYPE shows it. A number without fraction and exponent is an
@@ -196,9 +197,9 @@ func Insert(array string, index int, values []string) (text string, length int, 
 		text = "[" + list + "]"
 	case index == len(at):
 		end := at[index-1][1]
-		text = array[:end] + "," + list + array[end:]
+		text = longtext.Join(array[:end], ",", list, array[end:])
 	default:
-		text = array[:at[index][0]] + list + "," + array[at[index][0]:]
+		text = longtext.Join(array[:at[index][0]], list, ",", array[at[index][0]:])
 	}
 	return text, len(at) + len(values), true
 }
@@ -210,7 +211,7 @@ func Append(array string, values []string) (text string, length int) {
 	if array[last] != '[' {
 		list = "," + list
 	}
-	return array[:last+1] + list + array[last+1:], Length(array) + len(values)
+	return longtext.Join(array[:last+1], list, array[last+1:]), Length(array) + len(values)
 }
 
 // Pop removes an element from an array and returns it; "" if the array is empty. An index beyond the ends
@@ -229,9 +230,9 @@ func Pop(array string, index int) (text, popped string) {
 	case len(at) == 1:
 		return "[]", popped
 	case index == 0:
-		return array[:at[0][0]] + array[at[1][0]:], popped
+		return longtext.Join(array[:at[0][0]], array[at[1][0]:]), popped
 	}
-	return array[:at[index-1][1]] + array[at[index][1]:], popped
+	return longtext.Join(array[:at[index-1][1]], array[at[index][1]:]), popped
 }
 
 // Trim returns an array with the elements from start to stop, both included, and the new length. Negative

@@ -2,10 +2,10 @@ package memtable
 
 import (
 	"encoding/binary"
-	"strings"
 	"unsafe"
 
 	"mayfly/keyspace/record"
+	"mayfly/longtext"
 )
 
 // LargeBody is the size in bytes from which on a body has memory of its own. The item's allocation then ends
@@ -31,7 +31,7 @@ type Body struct {
 func NewBody(text string) Body { return Body{text, record.Sum(0, text)} }
 
 // CopyBody makes a body of a copy of a text. It needs no lock.
-func CopyBody(text string) Body { return NewBody(strings.Clone(text)) }
+func CopyBody(text string) Body { return NewBody(longtext.Join(text)) }
 
 // addBody adds a segment that is a body.
 func (a *arena) addBody(text string) uint32 {

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"mayfly/commands/engine"
+	"mayfly/longtext"
 )
 
 // Bounds for every client.
@@ -353,7 +354,7 @@ func (g *Guard) Room() ([]byte, error) {
 // move moves the bytes that are not handed over to the beginning of a buffer, which may be their own.
 func (g *Guard) move(to *buffer) {
 	if g.start < g.end {
-		copy(to.bytes, g.buf.bytes[g.start:g.end])
+		longtext.Copy(to.bytes, g.buf.bytes[g.start:g.end])
 	}
 	g.pos, g.end, g.start = g.pos-g.start, g.end-g.start, 0
 	if to != g.buf {
