@@ -61,13 +61,19 @@ func TestEventsComeInOrder(t *testing.T) {
 	w.do(2, "GET", "0")
 	lives := map[string]bool{}
 	seen := map[string]int{}
+	overwritten := "" // by a rename whose other events follow
 	for _, m := range w.received(1) {
 		key, event := m.Elems[2].Str, m.Elems[3].Str
 		seen[event]++
+		if overwritten != "" && event != "rename_from" && (event != "rename_to" || overwritten != key) {
+			t.Fatalf("%s is created although it exists, then comes %s of %s", overwritten, event, key)
+		}
+		before := overwritten
+		overwritten = ""
 		switch event {
 		case "new":
 			if lives[key] {
-				t.Fatalf("%s is created although it exists", key)
+				overwritten = key
 			}
 			lives[key] = true
 		case "del", "expired", "rename_from":
@@ -75,6 +81,9 @@ func TestEventsComeInOrder(t *testing.T) {
 				t.Fatalf("%s is gone (%s) although it did not exist", key, event)
 			}
 			lives[key] = false
+			if event == "rename_from" && before != "" {
+				overwritten = before
+			}
 		}
 	}
 	for _, event := range []string{"new", "del", "expired", "rename_from", "expire"} {

@@ -65,6 +65,7 @@ func putItem(x *engine.Context, it keyspace.Item, from source, c *keyspace.Conta
 			x.Remove(c, id)
 			return nil
 		}
+		notifyReplaced(x, c, id)
 		x.Store(c, id, keyspace.Document, doc.JSON, doc.ExpireAt(x.Now()))
 		return nil
 	}
@@ -75,15 +76,22 @@ func putItem(x *engine.Context, it keyspace.Item, from source, c *keyspace.Conta
 		return nil
 	}
 	if it.Kind.IsCollection() {
-		_, found := x.Tx.Get(c, id)
-		if x.Tx.Move(from.c, from.id, c, id, it.ExpireAt, from.stays); !found {
-			x.Notify(events.New, c, id)
-		}
+		x.Tx.Move(from.c, from.id, c, id, it.ExpireAt, from.stays)
+		x.Notify(events.New, c, id)
 		x.Engine.Waiters.Filled(c.Name(), id)
 		return nil
 	}
+	notifyReplaced(x, c, id)
 	x.Store(c, id, it.Kind, it.Body, it.ExpireAt)
 	return nil
+}
+
+// notifyReplaced tells that the key is new if there is one already. To Redis, these commands delete that first.
+// Store tells it of other keys.
+func notifyReplaced(x *engine.Context, c *keyspace.Container, id string) {
+	if _, found := x.Tx.Get(c, id); found {
+		x.Notify(events.New, c, id)
+	}
 }
 
 // copyOptions are the options of COPY.
