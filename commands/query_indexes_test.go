@@ -385,7 +385,7 @@ func TestIndexErrors(t *testing.T) {
 		{"ERR path \"/a\" is given twice", "INDEX.CREATE c /a /a"},
 		{"ERR invalid path \"/_etag\": of the server's members only /_ts is legal", "INDEX.CREATE c /_etag"},
 		{"OK", "INDEX.CREATE c /_ts"},
-		{"ERR an index over elements of an array or over points has one path", "INDEX.CREATE c /a /t/[]"},
+		{"ERR 2 paths of an index over elements of an array or over points: legal is 1", "INDEX.CREATE c /a /t/[]"},
 	} {
 		r := w.do(1, strings.Fields(tt.command)...)
 		if r.Str != tt.want {

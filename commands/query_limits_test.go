@@ -71,5 +71,5 @@ func TestEmptyCursor(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
 	w.do(1, "CONTAINER.SET", "c", "TTL", "-1")
-	w.expect(`(error) ERR invalid cursor: legal are "0" and what the page before returned`, "DOC.QUERY", "c", "SELECT *", "CURSOR", "")
+	w.expect(`(error) ERR invalid cursor "": legal are "0" and what the page before returned`, "DOC.QUERY", "c", "SELECT *", "CURSOR", "")
 }

@@ -8,7 +8,7 @@ const (
 	errIndexesFull     = "ERR %d indexes: legal are at most %d a container"
 	errNothingToSet    = "ERR CONTAINER.SET needs TTL <off|-1|seconds>, TTLMODE <strict|lenient>, DEADLINE <member>, HOLD <reason|off>, LOG <off|seconds> or several of them; for example CONTAINER.SET %s TTL 3600"
 	errNothingToGuard  = "ERR MAXKILL and IFMATCH guard a change: CONTAINER.SET needs TTL, TTLMODE, DEADLINE, HOLD or LOG too; for example CONTAINER.SET %s TTL 3600 MAXKILL 0"
-	errContainerTTL    = "ERR CONTAINER.SET needs TTL <off|-1|seconds> to create container '%s'"
+	errContainerTTL    = "ERR unknown container '%s': CONTAINER.SET needs TTL <off|-1|seconds> to create it"
 	errContainersFull  = "ERR cannot create container '%s': max-containers allows %d; drop some or raise it"
 	errContainerExists = "ERR container '%s' exists already; change it with CONTAINER.SET"
 	errNumber          = "ERR container '%s' cannot be created: %v"

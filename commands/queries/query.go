@@ -1,6 +1,7 @@
 package queries
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -78,7 +79,9 @@ func parseDocQuery(in *engine.Input) (engine.Run, error) {
 		return nil, err
 	}
 	d.query.Scope(d.container)
-	if d.from, err = page.ParseCursor(d.query, cursor); err != nil {
+	if d.from, err = page.ParseCursor(d.query, cursor); errors.Is(err, page.ErrCursor) {
+		return nil, engine.Errorf(errQueryCursor, expiry.Quote(cursor))
+	} else if err != nil {
 		return nil, err
 	}
 	switch {

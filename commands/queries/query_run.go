@@ -155,7 +155,7 @@ func (r *queryRun) choose() error {
 	switch rest := position[1:]; position[0] {
 	case scanPosition:
 		if len(rest) < 4 {
-			return errQueryCursor
+			return errForgedCursor
 		}
 		if rest[:4] != r.hashCheck() {
 			return engine.ErrQueryOtherFolder
@@ -165,7 +165,7 @@ func (r *queryRun) choose() error {
 		definition, place, _ := strings.Cut(rest, "\x00")
 		var ok bool
 		if r.place, ok = selection.ParsePlace(place); !ok {
-			return errQueryCursor
+			return errForgedCursor
 		}
 		if r.plan, r.indexed = selection.Choose(r.c.IndexSet(), r.query, definition); !r.indexed || r.query.Sorts() && !r.plan.Ordered {
 			return errQueryIndexGone
@@ -173,13 +173,13 @@ func (r *queryRun) choose() error {
 	case endPosition:
 		var ok bool
 		if r.end, ok = selection.ParseEndPlace(rest); !ok {
-			return errQueryCursor
+			return errForgedCursor
 		}
 		if r.chooseEnds(); r.ends == nil {
-			return errQueryCursor
+			return errForgedCursor
 		}
 	default:
-		return errQueryCursor
+		return errForgedCursor
 	}
 	return nil
 }

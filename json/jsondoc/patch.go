@@ -59,7 +59,7 @@ func ParsePatch(args []string) (Patch, error) {
 	var all Patch
 	for len(args) > 0 {
 		if len(all) == MaxOperations {
-			return nil, fmt.Errorf("more than %d operations", MaxOperations)
+			return nil, fmt.Errorf("too many operations: legal are 1 to %d", MaxOperations)
 		}
 		op, rest, err := parseOperation(args)
 		if err != nil {

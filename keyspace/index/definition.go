@@ -59,7 +59,7 @@ func Define(pointers []string, geo bool) (d Definition, err error) {
 		d.paths = append(d.paths, names)
 	}
 	if len(d.paths) > 1 && (d.elements || d.geo) {
-		return d, errors.New("an index over elements of an array or over points has one path")
+		return d, fmt.Errorf("%d paths of an index over elements of an array or over points: legal is 1", len(d.paths))
 	}
 	if d.elements && d.geo {
 		return d, errors.New("an index over points takes the path of a point, not of elements")

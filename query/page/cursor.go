@@ -21,10 +21,10 @@ type Cursor struct {
 // Sorted reports whether the page goes on behind a row, not at a position of the documents.
 func (c Cursor) Sorted() bool { return c.key != nil }
 
-var (
-	errForeignCursor = errors.New("invalid cursor: it belongs to another query")
-	errCursor        = errors.New(`invalid cursor: legal are "0" and what the page before returned`)
-)
+// ErrCursor is the error of a text that is no cursor.
+var ErrCursor = errors.New("invalid cursor")
+
+var errForeignCursor = errors.New("invalid cursor: it belongs to another query")
 
 // ParseCursor reads a cursor of a query. "0" is the first page.
 func ParseCursor(q *query.Query, text string) (Cursor, error) {
@@ -33,7 +33,7 @@ func ParseCursor(q *query.Query, text string) (Cursor, error) {
 	}
 	data, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(data) < 8 {
-		return Cursor{}, errCursor
+		return Cursor{}, ErrCursor
 	}
 	if binary.LittleEndian.Uint64(data) != q.Hash() {
 		return Cursor{}, errForeignCursor
@@ -42,7 +42,7 @@ func ParseCursor(q *query.Query, text string) (Cursor, error) {
 	c := Cursor{Offset: int64(d.uint()), Limit: int64(d.uint()) - 1, Position: d.text()}
 	if n := d.uint(); n > 0 {
 		if n-1 > query.MaxPaths {
-			return Cursor{}, errCursor
+			return Cursor{}, ErrCursor
 		}
 		c.key = []query.Value{}
 		for range n - 1 {
@@ -51,7 +51,7 @@ func ParseCursor(q *query.Query, text string) (Cursor, error) {
 		c.id = d.text()
 	}
 	if d.bad || len(d.data) > 0 || c.Offset < 0 || c.Offset > q.Offset() || c.Limit < -1 || (c.Limit < 0) != (q.Limit() < 0) || c.Limit > q.Limit() || c.key != nil && len(c.key) != max(len(q.Directions()), q.GroupPaths()) {
-		return Cursor{}, errCursor
+		return Cursor{}, ErrCursor
 	}
 	return c, nil
 }
