@@ -143,12 +143,13 @@ func (w *checksumWriter) finish(lsn uint64) (last aof.Seal, err error) {
 }
 
 // spare is the room in bytes that a compaction leaves at least for other writes. One that gives back much
-// more than it takes leaves almost none: it ends a shortage.
+// more than it takes leaves almost none: it ends a shortage. That of a small file is over soon.
 func (s *Store) spare() int64 {
+	const least = 4 << 10
 	if s.Live() < s.Size()/8 {
-		return 4 << 10
+		return least
 	}
-	return maxPieceBytes
+	return min(max(s.Size()/8, least), maxPieceBytes)
 }
 
 // rewriteRoom returns the bytes of disk that a rewrite may take.

@@ -197,3 +197,21 @@ func TestCompactThatFailsAtItsEnd(t *testing.T) {
 		t.Error("items are lost")
 	}
 }
+
+// A small store is written anew in little room, although much of it lives: the rewrite is over soon.
+func TestRewriteInLittleRoom(t *testing.T) {
+	t.Parallel()
+	disk := vfstest.NewMemory()
+	s, live := wastefulStore(t, disk)
+	s.SetLive(s.Size() / 4)
+	disk.Limit(2 * s.Size())
+	if s.CompactionGain(s.Size()) == 0 {
+		t.Error("the room of the store gives no gain")
+	}
+	if err := compact(s); err != nil {
+		t.Fatal(err)
+	}
+	if got := contents(t, s); !maps.Equal(got, live) {
+		t.Errorf("%d items, want %d", len(got), len(live))
+	}
+}
