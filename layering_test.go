@@ -64,7 +64,7 @@ var layers = layerTable{
 	{"commands/latency", ""},
 	{"commands/suggest", ""},
 	{"commands/scripts", "commands/scripts/lua"},
-	{"commands/scripts/lua", ""},
+	{"commands/scripts/lua", "longtext"},
 	{"cluster/transport", "vfs expiry/clock"},
 	{"cluster/forming", "keyspace/record vfs expiry/clock"},
 	{"cluster/stores", "keyspace/record vfs"},

@@ -34,3 +34,19 @@ func Join(parts ...string) string {
 	}
 	return unsafe.String(unsafe.SliceData(text), size)
 }
+
+// Repeat returns a text n times. The size must not overflow.
+func Repeat(text string, n int) string {
+	if n*len(text) == 0 {
+		return ""
+	}
+	all := make([]byte, n*len(text))
+	Copy(all, text)
+	most := max(pieceSize/len(text), 1) * len(text)
+	for done := len(text); done < len(all); {
+		there := all[:min(done, most, len(all)-done)]
+		Copy(all[done:], there)
+		done += len(there)
+	}
+	return unsafe.String(unsafe.SliceData(all), len(all))
+}

@@ -39,3 +39,17 @@ func TestJoin(t *testing.T) {
 		}
 	}
 }
+
+func TestRepeat(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "a", "abc", strings.Repeat("long", pieceSize)} {
+		for _, n := range []int{0, 1, 2, 3, 1000, 100_001} {
+			if len(text)*n > 1<<22 {
+				continue
+			}
+			if got := Repeat(text, n); got != strings.Repeat(text, n) {
+				t.Errorf("%d bytes %d times become %d", len(text), n, len(got))
+			}
+		}
+	}
+}

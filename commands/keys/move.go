@@ -86,8 +86,8 @@ func putItem(x *engine.Context, it keyspace.Item, from source, c *keyspace.Conta
 	return nil
 }
 
-// notifyReplaced tells that the key is new if there is one already. To Redis, these commands delete that first.
-// Store tells it of other keys.
+// notifyReplaced tells that the key is new if there is one already: to Redis, these commands delete that
+// first. Store tells it of other keys.
 func notifyReplaced(x *engine.Context, c *keyspace.Container, id string) {
 	if _, found := x.Tx.Get(c, id); found {
 		x.Notify(events.New, c, id)

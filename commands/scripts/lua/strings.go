@@ -6,6 +6,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"mayfly/longtext"
 )
 
 // maxText bounds one string, whatever the limit of memory.
@@ -79,7 +81,7 @@ func (m *Machine) stringLibrary() map[string]Builtin {
 			}
 			n = min(n, maxText/len(s)+1) // Charge ends the script
 			m.Charge(n*len(s) + StringSize)
-			return c.Return(strings.Repeat(s, n))
+			return c.Return(longtext.Repeat(s, n))
 		},
 		"reverse": func(c *Call) []Value {
 			s := c.Text(1)
