@@ -286,9 +286,11 @@ func (g *generator) value(depth int) string {
 	return "{" + out.String() + "}"
 }
 
+// randomJSON returns scripts that encode and decode. The ratio of a sparse array is never 0: with that, Redis
+// writes any number of nulls before an element.
 func randomJSON(g *generator) []string {
 	settings := g.pick("", "", "", "cjson.encode_number_precision("+strconv.Itoa(1+g.IntN(14))+") ", "cjson.encode_sparse_array(true) ",
-		"cjson.encode_sparse_array(false, 0) ", "cjson.encode_sparse_array(false, "+strconv.Itoa(g.IntN(5))+", "+strconv.Itoa(g.IntN(15))+") ",
+		"cjson.encode_sparse_array(false, "+strconv.Itoa(1+g.IntN(4))+", "+strconv.Itoa(g.IntN(15))+") ",
 		"cjson.encode_invalid_numbers('null') ", "cjson.encode_max_depth("+strconv.Itoa(1+g.IntN(4))+") ",
 		"cjson.decode_invalid_numbers(false) ", "cjson.decode_max_depth("+strconv.Itoa(1+g.IntN(4))+") ")
 	return []string{
