@@ -291,7 +291,7 @@ func parseJSONDel(in *engine.Input) (engine.Run, error) {
 				return body, engine.Integer(0), err
 			}
 			text, n := jsonedit.Delete(text, spans)
-			if text != "" && (text[0] == '{' || text[0] == '[') && jsonedit.Length(text) == 0 {
+			if text != "" && jsonedit.Empty(text) {
 				text = ""
 			}
 			return text, engine.Count(n), nil

@@ -106,14 +106,23 @@ func Toggle(value string) string {
 // of another type.
 func Clear(value string) (text string, changed bool) {
 	switch kind := Kind(value); {
-	case kind == "object" && Length(value) > 0:
+	case kind == "object" && !Empty(value):
 		return "{}", true
-	case kind == "array" && Length(value) > 0:
+	case kind == "array" && !Empty(value):
 		return "[]", true
 	case (kind == "integer" || kind == "number") && jsontext.ParseNumber(value) != 0:
 		return "0", true
 	}
 	return value, false
+}
+
+// Empty reports whether a value is an object or an array with nothing in it.
+func Empty(value string) bool {
+	if value[0] != '{' && value[0] != '[' {
+		return false
+	}
+	w := jsontext.WalkAt(value, 0)
+	return !w.Next()
 }
 
 // Length returns the number of elements of an array, or of members of an object. A repeated name counts once.
