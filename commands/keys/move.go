@@ -65,8 +65,7 @@ func putItem(x *engine.Context, it keyspace.Item, from source, c *keyspace.Conta
 			x.Remove(c, id)
 			return nil
 		}
-		notifyReplaced(x, c, id)
-		x.Store(c, id, keyspace.Document, doc.JSON, doc.ExpireAt(x.Now()))
+		putNew(x, c, id, keyspace.Document, doc.JSON, doc.ExpireAt(x.Now()))
 		return nil
 	}
 	// An expiration in the past had no effect in a container that is off. Here it may have one.
@@ -81,17 +80,16 @@ func putItem(x *engine.Context, it keyspace.Item, from source, c *keyspace.Conta
 		x.Engine.Waiters.Filled(c.Name(), id)
 		return nil
 	}
-	notifyReplaced(x, c, id)
-	x.Store(c, id, it.Kind, it.Body, it.ExpireAt)
+	putNew(x, c, id, it.Kind, it.Body, it.ExpireAt)
 	return nil
 }
 
-// notifyReplaced tells that the key is new if there is one already: to Redis, these commands delete that
-// first. Store tells it of other keys.
-func notifyReplaced(x *engine.Context, c *keyspace.Container, id string) {
-	if _, found := x.Tx.Get(c, id); found {
-		x.Notify(events.New, c, id)
-	}
+// putNew stores an item and tells that it is new, although it may replace one: to Redis, these commands
+// delete that first.
+func putNew(x *engine.Context, c *keyspace.Container, id string, kind keyspace.Kind, body string, expireAt int64) {
+	x.Work += int64(len(body))
+	x.Tx.Put(c, id, kind, body, expireAt)
+	x.Notify(events.New, c, id)
 }
 
 // copyOptions are the options of COPY.

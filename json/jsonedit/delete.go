@@ -12,9 +12,8 @@ import (
 // with them and do not count. It returns "" if the root is among them. The order of what is left does not
 // change.
 func Delete(doc string, spans []jsonpath.Span) (text string, deleted int) {
-	var out strings.Builder
-	out.Grow(len(doc))
-	done := 0 // the position up to which the document is copied or left out
+	parts := make([]string, 0, len(spans)+1) // of what is left
+	done := 0                                // the position up to which the document is copied or left out
 	for _, k := range inOrder(spans) {
 		s := spans[k]
 		if deleted > 0 && s.From < done {
@@ -27,17 +26,16 @@ func Delete(doc string, spans []jsonpath.Span) (text string, deleted int) {
 		}
 		deleted++
 		if doc[before] == ',' && before >= done {
-			out.WriteString(doc[done:before])
+			parts = append(parts, doc[done:before])
 			done = s.To
 			continue
 		}
-		out.WriteString(doc[done:max(done, from)])
+		parts = append(parts, doc[done:max(done, from)])
 		if done = s.To; doc[jsontext.Skip(doc, done, ' ')] == ',' {
 			done = jsontext.Skip(doc, done, ',')
 		}
 	}
-	out.WriteString(doc[done:])
-	return out.String(), deleted
+	return longtext.Join(append(parts, doc[done:])...), deleted
 }
 
 // memberStart returns the start of the member whose value begins at a position, or of the element: its

@@ -263,6 +263,23 @@ func TestGuardTakesLinearTime(t *testing.T) {
 	}
 }
 
+// The lists of many arguments are made once, not grown, and given up afterwards: to move or to clear them is
+// work that nobody can interrupt.
+func TestManyArgumentsAreListedOnce(t *testing.T) {
+	const args = 10 * keptArgs
+	command := append(fmt.Appendf(nil, "*%d\r\n", args), bytes.Repeat([]byte("$1\r\nx\r\n"), args)...)
+	var p Parser
+	allocations := testing.AllocsPerRun(10, func() {
+		if err := p.split(command); err != nil || len(p.args) != args {
+			t.Fatal(len(p.args), err)
+		}
+		p.Forget(0)
+	})
+	if allocations > 2 || p.args != nil || p.bulks != nil {
+		t.Errorf("%v allocations; lists of %d and %d are kept", allocations, cap(p.args), cap(p.bulks))
+	}
+}
+
 // A length that a client announces costs nothing. What it sends costs at most twice its size.
 func TestGuardTakesMemoryForWhatArrives(t *testing.T) {
 	t.Parallel()
