@@ -37,6 +37,31 @@ func TestTakersAreServedInTheirOrder(t *testing.T) {
 	takers[3].expect(pushed("other", "d"))
 }
 
+// Who comes after an entry was pushed, but before those that it woke have run, waits behind them. A command
+// that does not wait takes at once, and so does one in a transaction.
+func TestWhoComesLateWaitsBehind(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	w.do(1, "SET", "text", "x")
+	first := w.block(2, "BRPOPLPUSH", "q", "text", "0")
+	w.expect("(integer) 1", "LPUSH", "q", "a")
+	second, third := w.block(3, "BLPOP", "free", "q", "0"), w.block(4, "BRPOPLPUSH", "q", "to", "0")
+	fourth := w.block(5, "BLPOP", "q", "0")
+	first.expect("(error) " + string(engine.ErrWrongType))
+	second.expect(pushed("q", "a"))
+	w.expect("(integer) 1", "LPUSH", "free", "b")
+	w.expect(pushed("free", "b"), "BLPOP", "q", "free", "0")
+	w.expect("(integer) 2", "RPUSH", "q", "c", "d")
+	w.expect(notation(engine.Array(engine.Bulk("q"), engine.Bulks("c"))), "LMPOP", "1", "q", "LEFT")
+	third.expect(`"d"`)
+	w.expect("OK", "MULTI")
+	w.expect("QUEUED", "RPUSH", "q", "e")
+	w.expect("QUEUED", "BLPOP", "q", "0")
+	w.expect(notation(engine.Array(engine.Integer(1), engine.Bulks("q", "e"))), "EXEC")
+	w.expect("(integer) 1", "RPUSH", "q", "f")
+	fourth.expect(pushed("q", "f"))
+}
+
 // Who waits for another kind, or for another key first, changes nothing of the order.
 func TestTakersOfSeveralKeysAndKinds(t *testing.T) {
 	t.Parallel()

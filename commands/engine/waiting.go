@@ -2,6 +2,7 @@ package engine
 
 import (
 	"mayfly/commands/waiting"
+	"mayfly/keyspace"
 	"mayfly/keyspace/streamid"
 )
 
@@ -55,13 +56,13 @@ func (x *Context) WaitsAfter() []streamid.ID {
 	return nil
 }
 
-// Turns returns those of a command's keys that it may take from: all if it has not waited, else those for
-// which it is the first to wait.
-func (x *Context) Turns(keys []string) []string {
+// Turns returns those of the keys of a command that waits, or would, that it may take from: those for whose
+// collections of a kind no other client has waited longer.
+func (x *Context) Turns(keys []string, kind keyspace.Kind) []string {
 	if w := x.Session.Wait; w != nil {
 		return x.Engine.Waiters.Turns(w.Wait, x.Session.Database)
 	}
-	return keys
+	return x.Engine.Waiters.Unawaited(keys, x.Session.Database, kind)
 }
 
 // WaitEnded begins another run of a command that waits. It returns the reply if the wait is over.

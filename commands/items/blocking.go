@@ -43,7 +43,11 @@ func Taking(keys []string, kind keyspace.Kind, ms int64, take func(x *engine.Con
 		if ms >= 0 && x.HeldByClock() {
 			return engine.Reply{}
 		}
-		for _, key := range x.Turns(keys) {
+		may := keys
+		if ms >= 0 && !x.Queued {
+			may = x.Turns(keys, kind) // who came first is woken, but may not have run yet
+		}
+		for _, key := range may {
 			if reply, taken := take(x, key); taken {
 				return reply
 			}

@@ -2,6 +2,7 @@ package waiting
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -146,6 +147,16 @@ func (ws *Lines) Turns(w *Wait, database string) (keys []string) {
 		}
 	}
 	return keys
+}
+
+// Unawaited returns those of the keys of a database for whose collections of a kind nobody waits.
+func (ws *Lines) Unawaited(keys []string, database string, kind keyspace.Kind) []string {
+	if ws.Waiting.Load() == 0 {
+		return keys
+	}
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return ws.lines[LineOfKey(database, key, kind)] != nil })
 }
 
 // Join puts a client in its lines, for a time in ms; 0: for ever. That is over by the clock that clients
