@@ -1,11 +1,14 @@
 package commands
 
 import (
+	"bytes"
+	"encoding/base64"
 	"fmt"
 	"slices"
 	"testing"
 
 	"mayfly/commands/engine"
+	"mayfly/test/drill"
 )
 
 // TestQueryLimits: every small TOP, OFFSET and LIMIT gives its part of all rows, on pages of any size,
@@ -72,4 +75,24 @@ func TestEmptyCursor(t *testing.T) {
 	w := newHarness(t)
 	w.do(1, "CONTAINER.SET", "c", "TTL", "-1")
 	w.expect(`(error) ERR invalid cursor "": legal are "0" and what the page before returned`, "DOC.QUERY", "c", "SELECT *", "CURSOR", "")
+}
+
+// A cursor whose place no page has returned is named in the error, too.
+func TestForgedCursor(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	w.expect("OK", "CONTAINER.CREATE", "c")
+	for _, id := range []string{"1", "2"} {
+		w.expect("OK", "DOC.PUT", "c", id, "{}")
+	}
+	cursor := w.do(1, "DOC.QUERY", "c", "SELECT * FROM c", "COUNT", "1").Elems[0].Str
+	data, err := base64.RawURLEncoding.DecodeString(cursor)
+	drill.Check(t, err)
+	place := bytes.IndexByte(data[8:], 'h') // how a place in a scan begins
+	if place < 0 {
+		t.Fatalf("%q has no place in a scan", data)
+	}
+	data[8+place] = 'x'
+	forged := base64.RawURLEncoding.EncodeToString(data)
+	w.expect("(error) ERR invalid cursor "+forged+`: legal are "0" and what the page before returned`, "DOC.QUERY", "c", "SELECT * FROM c", "COUNT", "1", "CURSOR", forged)
 }

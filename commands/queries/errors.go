@@ -6,7 +6,6 @@ import "mayfly/commands/engine"
 // [engine.Errorf].
 const (
 	errQueryCursor     = `ERR invalid cursor %s: legal are "0" and what the page before returned`
-	errForgedCursor    = engine.Error(`ERR invalid cursor: legal are "0" and what the page before returned`)
 	errQueryIndexGone  = engine.Error(`ERR invalid cursor: its index is gone; begin again with "0"`)
 	errIDsOfGroups     = engine.Error("ERR WITHIDS is legal for documents only, not for aggregates, GROUP BY and DISTINCT")
 	errMetaNeedsAll    = engine.Error("ERR WITHMETA is legal with SELECT * only")

@@ -26,6 +26,7 @@ var QueryCommands = []engine.Command{
 type documentQuery struct {
 	container string
 	query     *query.Query
+	cursor    string
 	from      page.Cursor
 	count     int
 	ids, meta bool
@@ -33,8 +34,7 @@ type documentQuery struct {
 }
 
 func parseDocQuery(in *engine.Input) (engine.Run, error) {
-	d := &documentQuery{container: in.Args[1], count: page.DefaultCount}
-	cursor := "0"
+	d := &documentQuery{container: in.Args[1], cursor: "0", count: page.DefaultCount}
 	var params []query.Param
 	o := items.NamedOptions{Args: in.Args[3:], Legal: []string{"COUNT", "CURSOR", "WITHIDS", "WITHMETA", "EXPLAIN", "PARAMS"}, Meant: meantQueryOption}
 	for o.Next() {
@@ -47,7 +47,7 @@ func parseDocQuery(in *engine.Input) (engine.Run, error) {
 			}
 			d.count = n
 		case "CURSOR":
-			cursor = o.Value(`"0" or what the page before returned`)
+			d.cursor = o.Value(`"0" or what the page before returned`)
 		case "WITHIDS":
 			d.ids = true
 		case "WITHMETA":
@@ -79,8 +79,8 @@ func parseDocQuery(in *engine.Input) (engine.Run, error) {
 		return nil, err
 	}
 	d.query.Scope(d.container)
-	if d.from, err = page.ParseCursor(d.query, cursor); errors.Is(err, page.ErrCursor) {
-		return nil, engine.Errorf(errQueryCursor, expiry.Quote(cursor))
+	if d.from, err = page.ParseCursor(d.query, d.cursor); errors.Is(err, page.ErrCursor) {
+		return nil, d.errCursor()
 	} else if err != nil {
 		return nil, err
 	}
@@ -91,6 +91,11 @@ func parseDocQuery(in *engine.Input) (engine.Run, error) {
 		return nil, errMetaNeedsAll
 	}
 	return d.run, nil
+}
+
+// errCursor returns the error of a cursor that no page has returned.
+func (d *documentQuery) errCursor() error {
+	return engine.Errorf(errQueryCursor, expiry.Quote(d.cursor))
 }
 
 // meantQueryOption returns what a word that is no option of DOC.QUERY probably means.

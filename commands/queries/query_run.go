@@ -155,7 +155,7 @@ func (r *queryRun) choose() error {
 	switch rest := position[1:]; position[0] {
 	case scanPosition:
 		if len(rest) < 4 {
-			return errForgedCursor
+			return r.errCursor()
 		}
 		if rest[:4] != r.hashCheck() {
 			return engine.ErrQueryOtherFolder
@@ -165,7 +165,7 @@ func (r *queryRun) choose() error {
 		definition, place, _ := strings.Cut(rest, "\x00")
 		var ok bool
 		if r.place, ok = selection.ParsePlace(place); !ok {
-			return errForgedCursor
+			return r.errCursor()
 		}
 		if r.plan, r.indexed = selection.Choose(r.c.IndexSet(), r.query, definition); !r.indexed || r.query.Sorts() && !r.plan.Ordered {
 			return errQueryIndexGone
@@ -173,13 +173,13 @@ func (r *queryRun) choose() error {
 	case endPosition:
 		var ok bool
 		if r.end, ok = selection.ParseEndPlace(rest); !ok {
-			return errForgedCursor
+			return r.errCursor()
 		}
 		if r.chooseEnds(); r.ends == nil {
-			return errForgedCursor
+			return r.errCursor()
 		}
 	default:
-		return errForgedCursor
+		return r.errCursor()
 	}
 	return nil
 }
