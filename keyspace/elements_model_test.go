@@ -434,8 +434,9 @@ func (m *hashModel) rule(tx *Tx) {
 		}
 		m.keys = swapped
 	case 5:
+		opens := tx.Count(c) > 0 // else an older flush is what Undo takes back
 		tx.Flush(c)
-		if m.random.IntN(2) == 0 && !c.dropped {
+		if opens && m.random.IntN(2) == 0 && !c.dropped {
 			if _, err := tx.Undo(name, ""); err != nil {
 				maps.DeleteFunc(m.keys, func(at place, _ *modelHash) bool { return at.container == name })
 			}
