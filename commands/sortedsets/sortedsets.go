@@ -38,9 +38,9 @@ var Commands = []engine.Command{
 		Name: "zrandmember", Syntax: "key [count [WITHSCORES]]", Since: "6.2.0", Summary: "Get one or multiple random elements from a sorted set",
 		Flags: read, Keys: engine.OneKey, Tips: "nondeterministic_output", Walks: engine.IfLonger(2), Reads: items.ChoosesMany, Parse: parseZRandMember,
 	},
-	row("zrank", "key member", "2.0.0", "Determine the index of a member in a sorted set", read|fast, "", engine.NoParse(runRank(false))),
+	ranking("zrank", "Determine the index of a member in a sorted set", false),
 	row("zrem", "key member [member ...]", "1.2.0", "Remove one or more members from a sorted set", frees|fast, "RW delete", engine.NoParse(items.Deleting(kind, "zrem"))),
-	row("zrevrank", "key member", "2.0.0", "Determine the index of a member in a sorted set, with scores ordered from high to low", read|fast, "", engine.NoParse(runRank(true))),
+	ranking("zrevrank", "Determine the index of a member in a sorted set, with scores ordered from high to low", true),
 	{
 		Name: "zscan", Syntax: "key cursor [MATCH pattern] [COUNT count]", Since: "2.8.0", Summary: "Incrementally iterate sorted sets elements and associated scores",
 		Differs: "Cursors are of another kind, and the pattern is bounded as that of `KEYS`. A member that is present throughout comes once, not at least once. A cursor is void after `RENAME`",
@@ -193,17 +193,41 @@ var runZMScore = items.OnElements(kind, func(x *engine.Context, h keyspace.Eleme
 	return engine.Array(scores...)
 })
 
+// ranking is the row of ZRANK, or of ZREVRANK.
+func ranking(name, summary string, backwards bool) engine.Command {
+	plain, withScore := runRank(backwards, false), runRank(backwards, true)
+	c := row(name, "key member [WITHSCORE]", "2.0.0", summary, read|fast, "", func(in *engine.Input) (engine.Run, error) {
+		switch {
+		case len(in.Args) == 3:
+			return plain, nil
+		case len(in.Args) > 4:
+			return nil, engine.Errorf(engine.ErrWrongArity, name)
+		case redisfmt.EqualFold(in.Args[3], "WITHSCORE"):
+			return withScore, nil
+		}
+		return nil, engine.ErrSyntax
+	})
+	c.Differs = "WITHSCORE is of Redis 7.2"
+	return c
+}
+
 // runRank is the Run of ZRANK, or of ZREVRANK.
-func runRank(backwards bool) engine.Run {
+func runRank(backwards, withScore bool) engine.Run {
 	return items.OnElements(kind, func(x *engine.Context, h keyspace.Elements, _ bool) engine.Reply {
 		e, found := h.Get(x.Input.Args[2])
-		if !found {
+		switch {
+		case !found && withScore:
+			return engine.NullArray
+		case !found:
 			return engine.Null
 		}
 		at, s := elements.ScoredOf(e), h.Sorted()
 		rank := s.Rank(func(other elements.Scored) bool { return !other.Before(at) })
 		if backwards {
 			rank = s.Len() - 1 - rank
+		}
+		if withScore {
+			return engine.Array(engine.Count(rank), engine.Double(at.Score))
 		}
 		return engine.Count(rank)
 	})

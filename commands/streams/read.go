@@ -2,6 +2,7 @@ package streams
 
 import (
 	"mayfly/commands/engine"
+	"mayfly/keyspace/deathlog"
 	"mayfly/keyspace/streamid"
 	"mayfly/redisfmt"
 )
@@ -66,7 +67,7 @@ func readAfter(x *engine.Context, key string, after streamid.ID, count int64) ([
 }
 
 // readFrom returns the ids behind which XREAD reads. $ stands for the last id of a stream when the command
-// came, also when it runs again after it has waited.
+// came, also when it runs again after it has waited, + for the id before that of its last entry.
 func readFrom(x *engine.Context, o *readOptions) ([]streamid.ID, error) {
 	if after := x.WaitsAfter(); after != nil {
 		return after, nil
@@ -81,6 +82,13 @@ func readFrom(x *engine.Context, o *readOptions) ([]streamid.ID, error) {
 		case "$":
 			if c != nil {
 				after[i] = x.Tx.Deaths(c).Last()
+			}
+		case "+": // the last entry, if one is left
+			if c != nil {
+				x.Tx.Deaths(c).Range(streamid.ID{}, streamid.Max, true, func(e deathlog.Entry) (more bool) {
+					after[i], _ = e.ID.Prev()
+					return false
+				})
 			}
 		case ">":
 			return nil, errReadNew

@@ -53,6 +53,7 @@ var StreamCommands = []engine.Command{
 	{
 		Name: "xread", Syntax: "[COUNT count] [BLOCK milliseconds] STREAMS key [key ...] id [id ...]", Since: "5.0.0",
 		Summary: "Return never seen elements in multiple streams, with IDs greater than the ones reported by the caller for each stream. Can block.",
+		Differs: "The id + is of Redis 7.4",
 		Flags:   engine.ReadOnly | engine.Blocking, KeysAfter: engine.Keyword{Word: "STREAMS", From: 1}, Scope: engine.ScopeSweep, Reads: readsMany, Parse: parseRead,
 	},
 	{
