@@ -354,8 +354,9 @@ func (x *ElementsEdit) split() {
 	from, to := uint64(x.head.Splits()), uint64(x.head.Buckets)
 	x.head.Buckets++
 	x.headChanged = true
-	var stay, go_ []byte
-	for e := range elements.Each(x.Collections.Body(x.Collection, from)) {
+	body := x.Collections.Body(x.Collection, from)
+	stay, go_ := make([]byte, 0, len(body)), make([]byte, 0, len(body))
+	for e := range elements.Each(body) {
 		if x.bucket(e.Field) == from {
 			stay = elements.Append(stay, e)
 		} else {
@@ -363,9 +364,17 @@ func (x *ElementsEdit) split() {
 		}
 	}
 	if len(go_) > 0 {
-		x.put(from, stay)
-		x.put(to, go_)
+		x.putBoth(from, stay, to, go_)
 	}
+}
+
+// putBoth stores two pages between which elements have moved. An order of them stays as it is.
+func (x *ElementsEdit) putBoth(a uint64, bodyA []byte, b uint64, bodyB []byte) {
+	order := x.Collection.Order
+	x.Collection.Order = nil
+	x.put(a, bodyA)
+	x.put(b, bodyB)
+	x.Collection.Order = order
 }
 
 // merge removes the last bucket, whose elements go where they came from.
@@ -374,8 +383,7 @@ func (x *ElementsEdit) merge() {
 	x.headChanged = true
 	last, into := uint64(x.head.Buckets), uint64(x.head.Splits())
 	if body := x.Collections.Body(x.Collection, last); body != "" {
-		x.put(into, []byte(x.Collections.Body(x.Collection, into)+body))
-		x.put(last, nil)
+		x.putBoth(into, []byte(x.Collections.Body(x.Collection, into)+body), last, nil)
 	}
 }
 

@@ -52,10 +52,7 @@ func (x *ListEdit) beginPage(page uint64, entries []byte) {
 
 // edge returns the number of the first page or the last, 0 if there is none.
 func (x *ListEdit) edge(left bool) uint64 {
-	number := x.Collection.List.Last()
-	if left {
-		number = x.Collection.List.First()
-	}
+	number := x.Collection.List.Edge(left).Number
 	if isNew := number == 0 || left && x.at.number < number || !left && x.at.number > number; x.at.dirty && isNew {
 		return x.at.number
 	}
@@ -166,9 +163,9 @@ func (x *ListEdit) Drop(left bool, n int) {
 	for n > 0 && x.begin() {
 		if x.Collection != nil {
 			x.flush()
-			if number := x.edge(left); x.countOf(number) <= n {
-				n -= x.countOf(number)
-				x.load(number)
+			if page := x.Collection.List.Edge(left); page.Count <= n {
+				n -= page.Count
+				x.load(page.Number)
 				x.buf = x.buf[:0]
 				x.changed()
 				continue
@@ -178,11 +175,6 @@ func (x *ListEdit) Drop(left bool, n int) {
 			x.Pop(left)
 		}
 	}
-}
-
-// countOf returns the number of entries in a page.
-func (x *ListEdit) countOf(page uint64) int {
-	return elements.SumOf(x.Collections.Body(x.Collection, page)).Count
 }
 
 // SetAt replaces the entry with an index, which must exist.

@@ -36,6 +36,9 @@ func popping(name, summary string, highest bool) engine.Command {
 			if !h.Exists() || count == 0 {
 				return list.Array(), nil
 			}
+			if count == 1 {
+				list.Expect(2)
+			}
 			pop(x, h, highest, count, func(s elements.Scored) { list.add(s) })
 			return list.Array(), told
 		})

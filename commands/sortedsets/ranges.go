@@ -108,6 +108,12 @@ func removing(name, bounds, since, summary string, by order) engine.Command {
 // remove removes the members of the ranks from one up to below another, and calls each with them before, or
 // with the last one first. Of many it writes those anew that stay.
 func remove(x *engine.Context, h *items.Change, s *elements.Living, from, to int, backwards bool, each func(elements.Scored)) {
+	if to-from == 1 {
+		e := s.At(from)
+		each(e)
+		h.Delete(e.Member)
+		return
+	}
 	const share = 4
 	few := to-from < s.Len()/share || to-from < share
 	var members []string

@@ -135,7 +135,10 @@ func (a *addition) run(x *engine.Context, h *items.Change) (engine.Reply, []stri
 	for i := range h.ByPage(members, 2) {
 		member, score := members[i], a.scores[i/2]
 		e, found := h.Get(member)
-		was, end := elements.ScoredOf(e).Score, int64(0)
+		was, end := 0.0, int64(0)
+		if found {
+			was = elements.ScoredOf(e).Score
+		}
 		if found && a.nx || !found && a.xx {
 			continue
 		}

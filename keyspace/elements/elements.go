@@ -64,30 +64,78 @@ func AppendString(dst []byte, s string) []byte {
 
 // Cut cuts the first element off a body. It accepts nothing that Append does not write.
 func Cut(body string) (e Element, rest string, ok bool) {
-	if e.Field, rest, ok = CutString(body); !ok {
+	from, to := textAt(body, 0)
+	if to < 0 {
 		return Element{}, body, false
 	}
-	if rest != "" && rest[0] == '+' {
-		end, n := cutNumber(rest[1:])
-		if n == 0 || end == 0 || end > MostEnd || 1+n >= len(rest) || rest[1+n] != ' ' {
+	e.Field = body[from:to]
+	if to < len(body) && body[to] == '+' {
+		if e.End, to = endAt(body, to); to < 0 {
 			return Element{}, body, false
 		}
-		e.End, rest = int64(end), rest[n+2:]
 	}
-	if e.Value, rest, ok = CutString(rest); !ok {
+	if from, to = textAt(body, to); to < 0 {
 		return Element{}, body, false
 	}
-	return e, rest, true
+	e.Value = body[from:to]
+	return e, body[to:], true
+}
+
+// next returns the place of the field of the element at a place of a body, and the place behind the element,
+// as Cut finds them; -1: it is not sound.
+func next(body string, at int) (from, to, behind int) {
+	if from, to = textAt(body, at); to < 0 {
+		return 0, 0, -1
+	}
+	if at = to; at+1 < len(body) && body[at+1] == ':' && body[at] == '0' { // no value: a member, or an entry
+		return from, to, at + 2
+	}
+	if at < len(body) && body[at] == '+' {
+		if _, at = endAt(body, at); at < 0 {
+			return 0, 0, -1
+		}
+	}
+	_, behind = textAt(body, at)
+	return from, to, behind
+}
+
+// textAt returns the place of the string whose length is at a place of a body; to is -1 if there is none.
+func textAt(body string, at int) (from, to int) {
+	switch s := body[at:]; {
+	case len(s) > 1 && s[1] == ':' && s[0]-'0' < 10: // most have a length of one digit or two
+		from, to = at+2, at+2+int(s[0]-'0')
+	case len(s) > 2 && s[2] == ':' && s[0]-'1' < 9 && s[1]-'0' < 10:
+		from, to = at+3, at+3+int(s[0]-'0')*10+int(s[1]-'0')
+	default:
+		length, n := cutNumber(s)
+		if n == 0 || n >= len(s) || s[n] != ':' || length > uint64(len(s)) {
+			return 0, -1
+		}
+		from, to = at+n+1, at+n+1+int(length)
+	}
+	if to > len(body) {
+		return 0, -1
+	}
+	return from, to
+}
+
+// endAt returns the end of an element, whose plus is at a place of a body, and the place behind it; -1 if it
+// is none.
+func endAt(body string, at int) (end int64, behind int) {
+	ms, n := cutNumber(body[at+1:])
+	if behind = at + 1 + n; n == 0 || ms == 0 || ms > MostEnd || behind >= len(body) || body[behind] != ' ' {
+		return 0, -1
+	}
+	return int64(ms), behind + 1
 }
 
 // CutString is the inverse of [AppendString], for a string at the beginning of a text.
 func CutString(s string) (text, rest string, ok bool) {
-	length, n := cutNumber(s)
-	if n == 0 || n >= len(s) || s[n] != ':' || length > uint64(len(s)-n-1) {
+	from, to := textAt(s, 0)
+	if to < 0 {
 		return "", s, false
 	}
-	s = s[n+1:]
-	return s[:length], s[length:], true
+	return s[from:to], s[to:], true
 }
 
 // CutText is [CutString] for a body that is known to be sound. It returns the digits of the length, too, and
@@ -121,23 +169,29 @@ func cutNumber(s string) (v uint64, n int) {
 
 // Skip returns a body without its first n elements.
 func Skip(body string, n int) string {
+	at := 0
 	for ; n > 0; n-- {
-		_, body, _ = Cut(body)
+		_, _, behind := next(body, at)
+		if behind < 0 {
+			break
+		}
+		at = behind
 	}
-	return body
+	return body[at:]
 }
 
 // Find returns the element of a field in a body, and the place that it has there.
 func Find(body, field string) (e Element, from, to int, found bool) {
-	for rest := body; rest != ""; {
-		e, after, ok := Cut(rest)
-		if !ok {
+	for at := 0; at < len(body); {
+		from, to, behind := next(body, at)
+		if behind < 0 {
 			break
 		}
-		if e.Field == field {
-			return e, len(body) - len(rest), len(body) - len(after), true
+		if body[from:to] == field {
+			e, _, _ = Cut(body[at:behind])
+			return e, at, behind, true
 		}
-		rest = after
+		at = behind
 	}
 	return Element{}, 0, 0, false
 }
@@ -166,18 +220,18 @@ type Sum struct {
 // SumOf sums a body up.
 func SumOf(body string) (s Sum) {
 	s.Earliest = math.MaxInt64
-	for body != "" {
-		e, rest, ok := Cut(body)
-		if !ok {
-			return s
+	for at := 0; at < len(body); s.Count++ {
+		_, to, behind := next(body, at)
+		if behind < 0 {
+			break
 		}
-		s.Count++
-		s.Weight += min(len(body)-len(rest), PageSize)
-		if e.End != 0 {
+		s.Weight += min(behind-at, PageSize)
+		if body[to] == '+' {
+			end, _ := endAt(body, to)
 			s.Ending++
-			s.Earliest = min(s.Earliest, e.End)
+			s.Earliest = min(s.Earliest, end)
 		}
-		body = rest
+		at = behind
 	}
 	return s
 }
@@ -185,6 +239,12 @@ func SumOf(body string) (s Sum) {
 // Differing returns two bodies without the elements with which both begin, and without those behind the first
 // other one if they are the same.
 func Differing(was, is string) (string, string) {
+	switch {
+	case strings.HasPrefix(is, was): // some were added
+		return "", is[len(was):]
+	case strings.HasPrefix(was, is):
+		return was[len(is):], ""
+	}
 	for was != "" && is != "" {
 		_, restWas, ok := Cut(was)
 		if size := len(was) - len(restWas); ok && len(is) >= size && is[:size] == was[:size] {

@@ -74,24 +74,23 @@ func (d *Directory) place(number uint64) (p, i int, found bool) {
 	return p, i, found
 }
 
-// Set notes how many entries a page has; 0: there is no such page any more. It returns how many it had.
-func (d *Directory) Set(number uint64, count int) (before int) {
+// Add notes that a page has some entries more, or fewer. One that has none is no page any more.
+func (d *Directory) Add(number uint64, entries int) {
 	p, i, found := d.place(number)
-	switch {
-	case found && count > 0:
-		before = d.parts[p].pages[i].Count
-		d.add(p, count-before)
-		d.parts[p].pages[i].Count = count
-	case found:
-		before = d.parts[p].pages[i].Count
-		d.add(p, -before)
-		if d.parts[p].pages = slices.Delete(d.parts[p].pages, i, i+1); len(d.parts[p].pages) == 0 {
-			d.parts = slices.Delete(d.parts, p, p+1)
+	if !found {
+		if entries > 0 {
+			d.insert(p, i, ListPage{number, entries})
 		}
-	case count > 0:
-		d.insert(p, i, ListPage{number, count})
+		return
 	}
-	return before
+	at := d.parts[p]
+	d.add(p, entries)
+	if at.pages[i].Count += entries; at.pages[i].Count > 0 {
+		return
+	}
+	if at.pages = slices.Delete(at.pages, i, i+1); len(at.pages) == 0 {
+		d.parts = slices.Delete(d.parts, p, p+1)
+	}
 }
 
 // insert inserts a page at a place of a part.
@@ -152,21 +151,16 @@ func (d *Directory) Beside(number uint64) (before, after uint64) {
 	return before, after
 }
 
-// First returns the number of the first page, and Last that of the last; 0: there are none.
-func (d *Directory) First() uint64 {
-	if len(d.parts) == 0 {
-		return 0
-	}
-	return d.parts[0].pages[0].Number
-}
-
-// Last is described at [Directory.First].
-func (d *Directory) Last() uint64 {
-	if len(d.parts) == 0 {
-		return 0
+// Edge returns the first page or the last; the zero page: there are none.
+func (d *Directory) Edge(first bool) ListPage {
+	switch {
+	case len(d.parts) == 0:
+		return ListPage{}
+	case first:
+		return d.parts[0].pages[0]
 	}
 	pages := d.parts[len(d.parts)-1].pages
-	return pages[len(pages)-1].Number
+	return pages[len(pages)-1]
 }
 
 // Ascend yields the pages from a number on. They may not change meanwhile.
@@ -205,10 +199,13 @@ func (d *Directory) Descend(number uint64) func(yield func(ListPage) bool) {
 
 // EntryAt returns the entry of a body with an index, and the place that it has there; with -1 the last one.
 func EntryAt(body string, index int) (entry string, from, to int) {
-	for rest := body; rest != ""; index-- {
-		e, after, _ := Cut(rest)
-		entry, from, to = e.Field, len(body)-len(rest), len(body)-len(after)
-		if rest = after; index == 0 {
+	for at := 0; at < len(body); index-- {
+		start, end, behind := next(body, at)
+		if behind < 0 {
+			break
+		}
+		entry, from, to = body[start:end], at, behind
+		if at = behind; index == 0 {
 			break
 		}
 	}
@@ -217,10 +214,12 @@ func EntryAt(body string, index int) (entry string, from, to int) {
 
 // Half returns the place of the first entry in the second half of a body; 0: there is none but the first.
 func Half(body string) (at int) {
-	for rest := body; rest != "" && at < len(body)/2; {
-		if _, rest, _ = Cut(rest); rest != "" {
-			at = len(body) - len(rest)
+	for at < len(body)/2 {
+		_, _, behind := next(body, at)
+		if behind < 0 || behind == len(body) {
+			break
 		}
+		at = behind
 	}
 	return at
 }

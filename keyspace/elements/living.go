@@ -8,13 +8,13 @@ type Living struct {
 	dead  []int // their ranks in the order, ascending
 }
 
-// LivingOf returns the members of an order but the dead, which dead visits.
-func LivingOf(o *Order, dead func(visit func(Element))) Living {
+// LivingOf returns the members of an order but the dead.
+func LivingOf(o *Order, dead []Element) Living {
 	s := Living{order: o}
-	dead(func(e Element) {
+	for _, e := range dead {
 		at := ScoredOf(e)
 		s.dead = append(s.dead, o.Rank(func(other Scored) bool { return !other.Before(at) }))
-	})
+	}
 	slices.Sort(s.dead)
 	return s
 }

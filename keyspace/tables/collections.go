@@ -33,7 +33,7 @@ type Collection struct {
 	Key    memtable.Handle // of its key; 0: none
 	Count  int             // elements, with the dead that were not removed
 	Ending int             // those with an end
-	Weight int64           // bytes: see [elements.Sum]; of a list 0
+	Weight int64           // bytes: see [elements.Sum]
 	Memory int64           // bytes of the pages, an estimate
 	Pages  int             // how many there are
 
@@ -219,13 +219,11 @@ func (o *pageObserver) Removed(h memtable.Handle, it record.Item) {
 
 // follow follows a page whose body was one and is another; "": there is none.
 func (cs *Collections) follow(c *Collection, id, was, is string) {
-	before, after := elements.Sum{}, elements.Sum{}
+	was, is = elements.Differing(was, is)
+	before, after := elements.SumOf(was), elements.SumOf(is)
 	if _, page, _ := record.SplitPageID(id); elements.IsOfList(page) {
-		after.Count = elements.SumOf(is).Count
-		before.Count = c.List.Set(page, after.Count)
+		c.List.Add(page, after.Count-before.Count)
 	} else {
-		was, is = elements.Differing(was, is)
-		before, after = elements.SumOf(was), elements.SumOf(is)
 		if page < uint64(len(c.handles)) && c.handles[page] != 0 {
 			c.counts[page] += uint16(after.Count - before.Count)
 		}
@@ -290,8 +288,9 @@ func (cs *Collections) collect(n int) (left int) {
 	for n > 0 && len(cs.garbage) > 0 {
 		c := cs.garbage[len(cs.garbage)-1]
 		for ; n > 0 && (c.above > 0 || c.List.Len() > 0); n-- {
-			number := c.List.Last()
-			if c.List.Set(number, 0); number == 0 {
+			last := c.List.Edge(false)
+			number := last.Number
+			if c.List.Add(number, -last.Count); number == 0 {
 				c.above--
 				number = c.above
 			}

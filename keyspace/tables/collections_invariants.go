@@ -101,8 +101,7 @@ func (cs *Collections) checkPage(e *memtable.Entry, found map[uint64]*Collection
 	}
 	s := elements.SumOf(it.Body)
 	if elements.IsOfList(page) {
-		c.List.Set(page, s.Count)
-		s.Weight = 0
+		c.List.Add(page, s.Count)
 	} else {
 		for el := range elements.Each(it.Body) {
 			if uint64(c.Bucket(el.Field)) != page {

@@ -238,7 +238,12 @@ func (h *Elements) EntryBodies(from, to int) (bodies []string) {
 // or may not show.
 func (h *Elements) Sorted() elements.Living {
 	if h.Collection == nil {
-		return elements.LivingOf(elements.OrderOf(h.Body), func(func(elements.Element)) {})
+		return elements.LivingOf(elements.OrderOf(h.Body), nil)
 	}
-	return elements.LivingOf(h.Collection.Order, func(visit func(elements.Element)) { h.Collections.EachDead(h.Collection, h.Limit, visit) })
+	if h.Collection.Ending == 0 {
+		return elements.LivingOf(h.Collection.Order, nil)
+	}
+	var dead []elements.Element
+	h.Collections.EachDead(h.Collection, h.Limit, func(e elements.Element) { dead = append(dead, e) })
+	return elements.LivingOf(h.Collection.Order, dead)
 }
