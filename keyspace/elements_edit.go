@@ -443,16 +443,18 @@ func (tx *Tx) Move(from *Container, source string, to *Container, id string, exp
 		tx.put(to, id, Item{Kind: kind, Body: h.Body, TS: tx.now, ExpireAt: expireAt}, record.Chosen)
 		return
 	}
-	tx.replaceElements(to, id, Item{Kind: kind, TS: tx.now, ExpireAt: expireAt}, func(yield func(Element) bool) {
-		for e := range h.All() {
-			if e.End != 0 {
-				e.End = to.Policy().SleepOn(e.End)
-			}
-			if !yield(e) {
-				return
-			}
+	x, _ := tx.EditElements(to, id, kind)
+	if x.End = expireAt; x.begin() {
+		x.clear()
+		x.openPages()
+		x.head.Buckets, x.head.Salt = h.Collection.Buckets, h.Collection.Salt
+		x.ending = h.Collection.Ending > 0
+		for number, body := range h.Moved(to.Policy().SleepOn, x.Limit) {
+			x.put(number, []byte(body))
 		}
-	})
+		x.Collection = x.Collections.Moved(x.head.Number, h.Collection)
+	}
+	x.Close()
 }
 
 // replaceElements stores a collection with all elements, and the kind, the time and the end of an item.

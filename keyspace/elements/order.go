@@ -118,7 +118,7 @@ func (o *Order) Bytes() int64 {
 }
 
 // Copy returns a copy, in constant time.
-func (o *Order) Copy() *Order { return &Order{tree: o.tree.Copy()} }
+func (o *Order) Copy() *Order { return &Order{tree: o.tree.Copy(), bytes: o.bytes} }
 
 // Len returns the number of members.
 func (o *Order) Len() int { return o.tree.Len() }

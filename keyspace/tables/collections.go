@@ -101,6 +101,17 @@ func (cs *Collections) Of(body string) *Collection {
 // ByNumber returns the collection of a number, nil if there is none.
 func (cs *Collections) ByNumber(number uint64) *Collection { return cs.byNumber[number] }
 
+// Moved returns the collection of a number, which has the pages of another: see [Elements.Moved]. If it has
+// all of their elements, it gets the order of them.
+func (cs *Collections) Moved(number uint64, from *Collection) *Collection {
+	c := cs.byNumber[number]
+	if c != nil && from.Order != nil && c.Count == from.Count {
+		c.Order = from.Order.Copy()
+		cs.pages.AddMemory(c.Order.Bytes())
+	}
+	return c
+}
+
 // OfPage returns the collection of a page, nil if there is none.
 func (cs *Collections) OfPage(id string) *Collection {
 	number, _, _ := record.SplitPageID(id)

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"mayfly/keyspace/elements"
+	"mayfly/keyspace/record"
 )
 
 // Elements is what lives of a collection as a transaction sees it. Its methods need the lock of the
@@ -232,6 +233,34 @@ func (h *Elements) EntryBodies(from, to int) (bodies []string) {
 		}
 	}
 	return bodies
+}
+
+// Moved yields the pages of a collection, with their numbers, as they are of one elsewhere: ends become
+// others there, and what is dead by a limit there is left out, too.
+func (h *Elements) Moved(end func(end int64) int64, limit int64) func(yield func(number uint64, body string) bool) {
+	return func(yield func(uint64, string) bool) {
+		for page := range h.Collections.Pages(h.Collection) {
+			id, it := h.Collections.pages.IDAndItem(page)
+			_, number, _ := record.SplitPageID(id)
+			body := it.Body
+			if elements.SumOf(body).Ending > 0 {
+				var rest []byte
+				for e := range elements.Each(body) {
+					dead := e.Dead(h.Limit)
+					if e.End != 0 {
+						e.End = end(e.End)
+					}
+					if !dead && !e.Dead(limit) {
+						rest = elements.Append(rest, e)
+					}
+				}
+				body = string(rest)
+			}
+			if body != "" && !yield(number, body) {
+				return
+			}
+		}
+	}
 }
 
 // Sorted returns the elements of a sorted set in their order. They are those of now: a change of the set may
