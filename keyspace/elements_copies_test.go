@@ -10,6 +10,7 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
+	"mayfly/keyspace/elements"
 	"mayfly/test/drill"
 	"mayfly/vfs/vfstest"
 )
@@ -215,5 +216,64 @@ func TestPagesThatAreReplaced(t *testing.T) {
 	ks.purge.Whole()
 	if now := ks.Used(); now > 3*one {
 		t.Errorf("one set takes %d bytes, after 20 of one transaction and a purge %d", one, now)
+	}
+}
+
+// TestCopiesOfASortedSetChangeSideBySide: the copies share their order at first, and each is changed under
+// the lock of its own partition.
+func TestCopiesOfASortedSetChangeSideBySide(t *testing.T) {
+	t.Parallel()
+	o := open(t, func(o *Options) { o.Partitions = 4 })
+	drill.Check(t, o.AllowCollections())
+	ids := []string{"a", "b", "c", "d", "e", "f"}
+	member := func(n int) Element {
+		e := elements.Scored{Score: float64(n % 50)}.Element()
+		e.Field = fmt.Sprint("member", n)
+		return e
+	}
+	var tx Tx
+	o.BeginAll(&tx)
+	c := tx.Container("0")
+	x, _ := tx.EditElements(c, ids[0], ZSetKind)
+	for n := range 3000 {
+		x.Set(member(n))
+	}
+	x.Close()
+	for _, id := range ids[1:] {
+		tx.Move(c, ids[0], c, id, expiry.Inherit, true)
+	}
+	o.commit(&tx)
+	var all sync.WaitGroup
+	for i, id := range ids {
+		all.Go(func() {
+			for n := range 300 {
+				var tx Tx
+				o.BeginKey(&tx, id)
+				x, _ := tx.EditElements(tx.Container("0"), id, ZSetKind)
+				x.Delete(member(n * 10).Field)
+				x.Set(member(4000 + n + i))
+				x.Close()
+				tx.Close()
+			}
+		})
+	}
+	all.Wait()
+	drill.Check(t, o.Check())
+	o.BeginAll(&tx)
+	defer tx.Close()
+	for i, id := range ids {
+		want := make(map[string]Element)
+		for n := range 3000 {
+			if n%10 != 0 {
+				want[member(n).Field] = member(n)
+			}
+		}
+		for n := range 300 {
+			want[member(4000+n+i).Field] = member(4000 + n + i)
+		}
+		h, _, _ := tx.Elements(tx.Container("0"), id)
+		if err := sameSortedSet(&h, want); err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
 	}
 }
