@@ -268,10 +268,12 @@ func spoiledTooFar(args []string) bool {
 		return waitsLong(arg(2), 10)
 	case "XREAD", "XREADGROUP":
 		for i := range args {
-			if arg(i) == "BLOCK" && waitsLong(arg(i+1), 10) {
+			if arg(i) == "+" || arg(i) == "BLOCK" && waitsLong(arg(i+1), 10) { // the id + is of Redis 7.4
 				return true
 			}
 		}
+	case "ZRANK", "ZREVRANK":
+		return len(args) > 3 // WITHSCORE is of Redis 7.2
 	case "ACL": // Redis has users without a name
 		return slices.Contains(args, "")
 	case "MEMORY":
