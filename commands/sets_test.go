@@ -187,3 +187,20 @@ func TestRandomMembersAreUniform(t *testing.T) {
 		t.Errorf("chi-square is %.0f, want about %d", sum, size)
 	}
 }
+
+// The rank of no member is a null, with its score a null array, which are not the same in RESP2.
+func TestRankOfNoMember(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	w.expect("(integer) 1", "ZADD", "z", "1", "a")
+	for _, command := range []string{"ZRANK", "ZREVRANK"} {
+		for _, key := range []string{"z", "none"} {
+			if r := w.do(1, command, key, "b"); r.Kind != engine.KindNull {
+				t.Errorf("%s %s: %v", command, key, r.Kind)
+			}
+			if r := w.do(1, command, key, "b", "WITHSCORE"); r.Kind != engine.KindNullArray {
+				t.Errorf("%s %s WITHSCORE: %v", command, key, r.Kind)
+			}
+		}
+	}
+}

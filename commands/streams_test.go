@@ -304,6 +304,25 @@ func TestXReadBlocks(t *testing.T) {
 	}
 }
 
+// The id + is the last entry that is left. Without one, what comes first is waited for.
+func TestXReadFromTheLastEntry(t *testing.T) {
+	t.Parallel()
+	w := newLoggedHarness(t)
+	w.die("c", 3)
+	all := w.logged("c", streamid.ID{})
+	reply := func(e deathlog.Entry) string {
+		return notation(streams.StreamsReply(&engine.Context{Session: w.session(2)}, []engine.Reply{engine.Bulk(streamKey), engine.Array(streams.EntryReply(&e))}))
+	}
+	w.expect(reply(all[2]), "XREAD", "COUNT", "5", "STREAMS", streamKey, "+")
+	w.expect("(integer) 1", "XDEL", streamKey, all[2].ID.String())
+	w.expect(reply(all[1]), "XREAD", "BLOCK", "0", "STREAMS", streamKey, "+")
+	w.expect("(integer) 2", "XTRIM", streamKey, "MAXLEN", "0")
+	b := w.block(2, "XREAD", "BLOCK", "0", "STREAMS", streamKey, "+")
+	b.waits()
+	w.die("c", 1)
+	b.expect(reply(w.logged("c", streamid.ID{})[0]))
+}
+
 // A stream need not be there.
 func TestXReadBlocksForALogToCome(t *testing.T) {
 	t.Parallel()

@@ -457,19 +457,6 @@ func (tx *Tx) Move(from *Container, source string, to *Container, id string, exp
 	x.Close()
 }
 
-// replaceElements stores a collection with all elements, and the kind, the time and the end of an item.
-func (tx *Tx) replaceElements(c *Container, id string, it Item, all func(yield func(Element) bool)) {
-	x, _ := tx.EditElements(c, id, it.Kind)
-	if x.ts, x.End = it.TS, it.ExpireAt; it.Kind == ListKind {
-		l := ListEdit{ElementsEdit: x}
-		l.Replace(all)
-		l.Close()
-		return
-	}
-	x.Replace(all)
-	x.Close()
-}
-
 // Replace makes a collection of all elements, which differ, whatever is under the id. It keeps End.
 // It returns how many there are. The elements are not collected first: a slice of a million would hold up the
 // garbage collector, and so everybody.

@@ -130,6 +130,15 @@ func (tx *Tx) restoreElements(c *Container, id string, it Item) Restored {
 		tx.Remove(c, id)
 		return Dead
 	}
-	tx.replaceElements(c, id, it, slices.Values(living))
+	x, _ := tx.EditElements(c, id, it.Kind)
+	x.ts, x.End = it.TS, it.ExpireAt
+	if it.Kind == ListKind {
+		l := ListEdit{x}
+		l.Replace(slices.Values(living))
+		l.Close()
+		return Stored
+	}
+	x.Replace(slices.Values(living))
+	x.Close()
 	return Stored
 }

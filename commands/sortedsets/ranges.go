@@ -108,7 +108,7 @@ func removing(name, bounds, since, summary string, by order) engine.Command {
 // remove removes the members of the ranks from one up to below another, and calls each with them before, or
 // with the last one first. Of many it writes those anew that stay.
 func remove(x *engine.Context, h *items.Change, s *elements.Living, from, to int, backwards bool, each func(elements.Scored)) {
-	if to-from == 1 {
+	if to-from == 1 { // the commonest: it needs no list, and no walk
 		e := s.At(from)
 		each(e)
 		h.Delete(e.Member)

@@ -64,39 +64,33 @@ func AppendString(dst []byte, s string) []byte {
 
 // Cut cuts the first element off a body. It accepts nothing that Append does not write.
 func Cut(body string) (e Element, rest string, ok bool) {
-	from, to := textAt(body, 0)
-	if to < 0 {
+	from, to, value, behind := next(body, 0)
+	if behind < 0 {
 		return Element{}, body, false
 	}
-	e.Field = body[from:to]
-	if to < len(body) && body[to] == '+' {
-		if e.End, to = endAt(body, to); to < 0 {
-			return Element{}, body, false
-		}
+	e.Field, e.Value = body[from:to], body[value:behind]
+	if body[to] == '+' {
+		e.End, _ = endAt(body, to)
 	}
-	if from, to = textAt(body, to); to < 0 {
-		return Element{}, body, false
-	}
-	e.Value = body[from:to]
-	return e, body[to:], true
+	return e, body[behind:], true
 }
 
-// next returns the place of the field of the element at a place of a body, and the place behind the element,
-// as Cut finds them; -1: it is not sound.
-func next(body string, at int) (from, to, behind int) {
+// next returns the place of the field of the element at a place of a body, and that of its value, which ends
+// where the element does; -1: it is not sound.
+func next(body string, at int) (from, to, value, behind int) {
 	if from, to = textAt(body, at); to < 0 {
-		return 0, 0, -1
+		return 0, 0, 0, -1
 	}
 	if at = to; at+1 < len(body) && body[at+1] == ':' && body[at] == '0' { // no value: a member, or an entry
-		return from, to, at + 2
+		return from, to, at + 2, at + 2
 	}
 	if at < len(body) && body[at] == '+' {
 		if _, at = endAt(body, at); at < 0 {
-			return 0, 0, -1
+			return 0, 0, 0, -1
 		}
 	}
-	_, behind = textAt(body, at)
-	return from, to, behind
+	value, behind = textAt(body, at)
+	return from, to, value, behind
 }
 
 // textAt returns the place of the string whose length is at a place of a body; to is -1 if there is none.
@@ -171,7 +165,7 @@ func cutNumber(s string) (v uint64, n int) {
 func Skip(body string, n int) string {
 	at := 0
 	for ; n > 0; n-- {
-		_, _, behind := next(body, at)
+		_, _, _, behind := next(body, at)
 		if behind < 0 {
 			break
 		}
@@ -183,7 +177,7 @@ func Skip(body string, n int) string {
 // Find returns the element of a field in a body, and the place that it has there.
 func Find(body, field string) (e Element, from, to int, found bool) {
 	for at := 0; at < len(body); {
-		from, to, behind := next(body, at)
+		from, to, _, behind := next(body, at)
 		if behind < 0 {
 			break
 		}
@@ -221,7 +215,7 @@ type Sum struct {
 func SumOf(body string) (s Sum) {
 	s.Earliest = math.MaxInt64
 	for at := 0; at < len(body); s.Count++ {
-		_, to, behind := next(body, at)
+		_, to, _, behind := next(body, at)
 		if behind < 0 {
 			break
 		}

@@ -84,7 +84,7 @@ func (d *Directory) Add(number uint64, entries int) {
 		return
 	}
 	at := d.parts[p]
-	d.add(p, entries)
+	d.grow(p, entries)
 	if at.pages[i].Count += entries; at.pages[i].Count > 0 {
 		return
 	}
@@ -100,7 +100,7 @@ func (d *Directory) insert(p, i int, page ListPage) {
 	}
 	at := d.parts[p]
 	at.pages = slices.Insert(at.pages, i, page)
-	if d.add(p, page.Count); len(at.pages) <= mostInPart {
+	if d.grow(p, page.Count); len(at.pages) <= mostInPart {
 		return
 	}
 	next := &part{pages: slices.Clone(at.pages[mostInPart/2:])}
@@ -111,7 +111,7 @@ func (d *Directory) insert(p, i int, page ListPage) {
 	d.parts = slices.Insert(d.parts, p+1, next)
 }
 
-func (d *Directory) add(p, entries int) {
+func (d *Directory) grow(p, entries int) {
 	d.parts[p].count += entries
 	d.count += entries
 }
@@ -200,7 +200,7 @@ func (d *Directory) Descend(number uint64) func(yield func(ListPage) bool) {
 // EntryAt returns the entry of a body with an index, and the place that it has there; with -1 the last one.
 func EntryAt(body string, index int) (entry string, from, to int) {
 	for at := 0; at < len(body); index-- {
-		start, end, behind := next(body, at)
+		start, end, _, behind := next(body, at)
 		if behind < 0 {
 			break
 		}
@@ -215,7 +215,7 @@ func EntryAt(body string, index int) (entry string, from, to int) {
 // Half returns the place of the first entry in the second half of a body; 0: there is none but the first.
 func Half(body string) (at int) {
 	for at < len(body)/2 {
-		_, _, behind := next(body, at)
+		_, _, _, behind := next(body, at)
 		if behind < 0 || behind == len(body) {
 			break
 		}

@@ -243,7 +243,7 @@ func (h *Elements) Moved(end func(end int64) int64, limit int64) func(yield func
 			id, it := h.Collections.pages.IDAndItem(page)
 			_, number, _ := record.SplitPageID(id)
 			body := it.Body
-			if elements.SumOf(body).Ending > 0 {
+			if h.Collection.Ending > 0 && elements.SumOf(body).Ending > 0 {
 				var rest []byte
 				for e := range elements.Each(body) {
 					dead := e.Dead(h.Limit)
