@@ -23,7 +23,7 @@ func TestFullDisk(t *testing.T) {
 	for _, fsync := range []string{"always", "everysec"} {
 		t.Run(fsync, func(t *testing.T) {
 			t.Parallel()
-			disk, metrics := harness.SmallDisk(t, 8<<20), harness.Host(t)+":9100"
+			disk, metrics := harness.SmallDisk(t, 8<<20), harness.FreeAddress(t)
 			dir := filepath.Join(disk, "data")
 			p := harness.Start(t, dir, "--appendfsync", fsync, "--metrics-addr", metrics, "--disk-reserve", "0")
 			c := p.Client()

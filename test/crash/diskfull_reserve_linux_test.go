@@ -31,7 +31,7 @@ func fillWhole(t *testing.T, path string) (took int) {
 func TestDeletesOnFullDisk(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()
-	disk, metrics := harness.SmallDisk(t, 16<<20), harness.Host(t)+":9100"
+	disk, metrics := harness.SmallDisk(t, 16<<20), harness.FreeAddress(t)
 	dir := filepath.Join(disk, "data")
 	p := harness.Start(t, dir, "--metrics-addr", metrics)
 	c := p.Client()

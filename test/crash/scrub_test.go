@@ -33,7 +33,7 @@ func flipBit(t *testing.T, path string, share float64) {
 func TestBitRot(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()
-	dir, address := dataFolder(t), harness.Host(t)+":9100"
+	dir, address := dataFolder(t), harness.FreeAddress(t)
 	p := harness.Start(t, dir, "--metrics-addr", address, "--appendfsync", "always")
 	c, ctx := p.Client(), t.Context()
 	const keys = 2000

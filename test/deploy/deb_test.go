@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -97,8 +98,8 @@ func TestDeployDebInstalls(t *testing.T) {
 	// The installed server runs with the installed file.
 	conf, err := os.ReadFile(path("etc/mayfly/mayfly.conf"))
 	drill.Check(t, err)
-	host := harness.Host(t)
-	changed := strings.Replace(string(conf), "\n#bind 127.0.0.1 -::1\n", "\nbind "+host+"\n", 1)
+	host, port := harness.Host(t), harness.FreePort(t)
+	changed := strings.Replace(string(conf), "\n#bind 127.0.0.1 -::1\n", "\nbind "+host+"\nport "+port+"\n", 1)
 	drill.Check(t, os.WriteFile(path("etc/mayfly/mayfly.conf"), []byte(changed), 0o640))
 	if err := os.MkdirAll(path("var/lib/mayfly"), 0o700); err != nil { // as systemd does
 		t.Fatal(err)
@@ -107,7 +108,7 @@ func TestDeployDebInstalls(t *testing.T) {
 		t.Helper()
 		cmd := exec.Command(path("usr/bin/mayfly"), path("etc/mayfly/mayfly.conf"))
 		cmd.Dir = path("var/lib/mayfly")
-		p, client := launch(t, cmd, func(string) string { return host + ":6379" })
+		p, client := launch(t, cmd, func(string) string { return net.JoinHostPort(host, port) })
 		visit(client)
 		p.Terminate()
 	}

@@ -192,9 +192,9 @@ func checkManifests(t *testing.T, objects map[string]*manifest, nodes int) {
 // playPods starts servers with the arguments of the pods, on this machine, and asks what the probes ask.
 func playPods(t *testing.T, set *manifest, nodes int) {
 	container := &set.Spec.Template.Spec.Containers[0]
-	ports := map[string]int{}
+	ports, free := map[string]string{}, map[string]string{}
 	for _, p := range container.Ports {
-		ports[p.Name] = p.ContainerPort
+		ports[p.Name], free[p.Name] = fmt.Sprint(":", p.ContainerPort), ":"+harness.FreePort(t)
 	}
 	secrets := filepath.Dir(harness.WriteFile(t, "mayfly.conf", "requirepass secret"))
 	drill.Check(t, os.WriteFile(filepath.Join(secrets, "nodes"), []byte(strings.Repeat("0123456789abcdef", 4)), 0o440))
@@ -202,14 +202,14 @@ func playPods(t *testing.T, set *manifest, nodes int) {
 	hosts := make([]string, nodes) // each node has an address of its own, as a pod has
 	for i := range hosts {
 		hosts[i] = harness.Host(t)
-		name := fmt.Sprintf("mayfly-%d.%s.$(NAMESPACE).svc.cluster.local:", i, set.Spec.ServiceName)
-		addresses = append(addresses, name, hosts[i]+":")
+		name := fmt.Sprintf("mayfly-%d.%s.$(NAMESPACE).svc.cluster.local%s", i, set.Spec.ServiceName, ports["nodes"])
+		addresses = append(addresses, name, hosts[i]+free["nodes"])
 	}
 	var clients []*redis.Client
 	var health []string
 	for i, host := range hosts {
-		metrics := fmt.Sprintf("%s:%d", host, ports["metrics"])
-		known := append([]string{fmt.Sprintf(":%d", ports["metrics"]), metrics}, addresses...)
+		metrics := host + free["metrics"]
+		known := append([]string{ports["metrics"], metrics}, addresses...)
 		expand := func(text string) string {
 			text = strings.ReplaceAll(text, "$(POD)", fmt.Sprintf("mayfly-%d", i)) // before the names that contain it
 			return strings.NewReplacer(known...).Replace(text)
@@ -223,7 +223,7 @@ func playPods(t *testing.T, set *manifest, nodes int) {
 		}
 		dir := t.TempDir()
 		cmd := exec.Command(harness.Binary, args...)
-		cmd.Env = append(os.Environ(), "MAYFLY_BIND="+host)
+		cmd.Env = append(os.Environ(), "MAYFLY_BIND="+host, "MAYFLY_PORT="+free["redis"][1:])
 		for _, v := range container.Env {
 			if v.ValueFrom.FieldRef.FieldPath == "" {
 				cmd.Env = append(cmd.Env, v.Name+"="+strings.Replace(v.Value, "/data", dir, 1))
@@ -233,7 +233,7 @@ func playPods(t *testing.T, set *manifest, nodes int) {
 		cmd.Stderr = &p.Log
 		drill.Check(t, cmd.Start())
 		t.Cleanup(p.Discard)
-		clients, health = append(clients, connect(t, host+":6379", "secret")), append(health, metrics)
+		clients, health = append(clients, connect(t, host+free["redis"], "secret")), append(health, metrics)
 	}
 	for _, probe := range []string{"startupProbe", "readinessProbe", "livenessProbe"} {
 		m, _ := container.Probes[probe].(map[string]any)

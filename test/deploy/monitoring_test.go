@@ -23,8 +23,7 @@ const (
 // deaths and an error.
 func exportedMetrics(t *testing.T) map[string]bool {
 	t.Helper()
-	host := harness.Host(t)
-	address, own := host+":9100", host+":7100"
+	address, own := harness.FreeAddress(t), harness.FreeAddress(t)
 	p := harness.Start(t, filepath.Join(t.TempDir(), "data"),
 		"--metrics-addr", address, "--cluster-id", "a", "--cluster-addr", own, "--cluster-peers", "a="+own)
 	ctx := t.Context()

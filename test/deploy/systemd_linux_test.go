@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,8 +50,8 @@ func TestDeployUnitRuns(t *testing.T) {
 	drill.Slow(t)
 	strace := harness.Need(t, "strace")
 	systemd := harness.NewNotifySocket(t)
-	host := harness.Host(t)
-	credentials := filepath.Dir(harness.WriteFile(t, "mayfly.conf", "requirepass secret\nbind "+host+"\n"))
+	host, port := harness.Host(t), harness.FreePort(t)
+	credentials := filepath.Dir(harness.WriteFile(t, "mayfly.conf", "requirepass secret\nbind "+host+"\nport "+port+"\n"))
 	state := t.TempDir()
 	command := settingsOf(t, "ExecStart")
 	if len(command) != 1 || !slices.Equal(settingsOf(t, "WorkingDirectory"), []string{"/var/lib/mayfly"}) || !slices.Equal(settingsOf(t, "StateDirectory"), []string{"mayfly mayfly/backups"}) {
@@ -69,7 +70,7 @@ func TestDeployUnitRuns(t *testing.T) {
 	if got := systemd.Next(); !strings.HasPrefix(got, "READY=1\n") {
 		t.Fatalf("systemd is told %q", got)
 	}
-	client, ctx := connect(t, host+":6379", "secret"), t.Context()
+	client, ctx := connect(t, net.JoinHostPort(host, port), "secret"), t.Context()
 	for _, command := range [][]any{
 		{"CONTAINER.CREATE", "orders", "TTL", 10}, {"DOC.PUT", "orders", "1", `{"item":"tea"}`}, {"SET", "a", "b", "PX", 50},
 		{"SAVE"}, {"SCRUB"}, {"INFO", "everything"}, {"COMPACT"}, {"BACKUP", "/var/lib/mayfly/backups/monday"},

@@ -15,19 +15,34 @@ import (
 	"mayfly/test/harness"
 )
 
-// clusterExample plays the page on an address and in a folder of its own.
+// clusterExample plays the page on a host, on ports and in a folder of its own.
 type clusterExample struct {
-	t    *testing.T
-	host string
-	dir  string // where the commands run
-	logs []*harness.LogBuffer
+	t     *testing.T
+	host  string
+	ports map[string]string // by those of the page
+	dir   string            // where the commands run
 }
 
-// here returns a line of the page with the address and the folder of the test.
+// port returns the port of the test for one of the page.
+func (x *clusterExample) port(page string) string {
+	if x.ports[page] == "" {
+		x.ports[page] = harness.FreePort(x.t)
+	}
+	return x.ports[page]
+}
+
+// here returns a line of the page with the host, the ports and the folder of the test.
 func (x *clusterExample) here(line string) string {
+	line = regexp.MustCompile(`(-p |--port |:)(\d+)\b`).ReplaceAllStringFunc(line, func(text string) string {
+		digits := strings.IndexAny(text, "0123456789")
+		return text[:digits] + x.port(text[digits:])
+	})
 	return strings.NewReplacer("/tmp/", x.dir+"/", "127.0.0.1", x.host, "redis-cli ", "redis-cli -h "+x.host+" ",
 		"./mayfly ", harness.Binary+" --bind "+x.host+" ").Replace(line)
 }
+
+// address returns where a port of the page is.
+func (x *clusterExample) address(page string) string { return net.JoinHostPort(x.host, x.port(page)) }
 
 // start starts a node in the background. It is killed when the test ends.
 func (x *clusterExample) start(line string) {
@@ -36,10 +51,12 @@ func (x *clusterExample) start(line string) {
 	cmd := exec.Command("bash", "-c", "exec "+x.here(line))
 	cmd.Dir, cmd.Stderr = x.dir, log
 	drill.Check(x.t, cmd.Start())
-	x.logs = append(x.logs, log)
 	x.t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
+		if x.t.Failed() {
+			x.t.Logf("%s\n%s", line, log)
+		}
 	})
 }
 
@@ -66,12 +83,12 @@ func TestDocsCluster(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()
 	harness.Need(t, "redis-cli")
-	x := &clusterExample{t: t, host: harness.Host(t), dir: t.TempDir()}
+	x := &clusterExample{t: t, host: harness.Host(t), ports: map[string]string{}, dir: t.TempDir()}
 	nodes, replies, programs := 0, 0, 0
 	for _, block := range regexp.MustCompile("(?ms)^```(sh|go)\n(.*?)^```$").FindAllStringSubmatch(harness.Guides(t)[clusterPage], -1) {
 		if block[1] == "go" {
 			programs++
-			if got, want := runGo(t, block[2], x.host), printed(block[2]); got != want || want == "" {
+			if got, want := runGo(t, block[2], x.address), printed(block[2]); got != want || want == "" {
 				t.Errorf("the program printed\n%s\nwant\n%s", got, want)
 			}
 			continue
@@ -102,11 +119,6 @@ func TestDocsCluster(t *testing.T) {
 	}
 	if nodes < 7 || replies == 0 || programs == 0 {
 		t.Errorf("%d nodes, %d replies and %d programs are played", nodes, replies, programs)
-	}
-	if t.Failed() {
-		for _, log := range x.logs {
-			t.Logf("log of a node:\n%s", log)
-		}
 	}
 }
 
@@ -167,11 +179,12 @@ print(run("DOC.GET", "carts", "7").decode())
 func TestStopWhileForming(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()
-	host, pidFile := harness.Host(t), filepath.Join(t.TempDir(), "mayfly.pid")
+	host, port, own := harness.Host(t), harness.FreePort(t), harness.FreeAddress(t)
+	pidFile := filepath.Join(t.TempDir(), "mayfly.pid")
 	var out harness.LogBuffer
 	p := &harness.Process{T: t}
-	p.Cmd = exec.Command(harness.Binary, "--bind", host, "--cluster-id", "a", "--cluster-addr", host+":7101",
-		"--cluster-peers", "a="+host+":7101,b="+host+":7102", "--dir", filepath.Join(t.TempDir(), "data"), "--pidfile", pidFile)
+	p.Cmd = exec.Command(harness.Binary, "--bind", host, "--port", port, "--cluster-id", "a", "--cluster-addr", own,
+		"--cluster-peers", "a="+own+",b="+harness.FreeAddress(t), "--dir", filepath.Join(t.TempDir(), "data"), "--pidfile", pidFile)
 	p.Cmd.Stdout, p.Cmd.Stderr = &out, &p.Log
 	drill.Check(t, p.Cmd.Start())
 	t.Cleanup(p.Discard)
@@ -180,7 +193,7 @@ func TestStopWhileForming(t *testing.T) {
 	})
 	const waits = "PING: LOADING the node waits for its cluster to form: not all of the other nodes have answered\n"
 	for _, name := range []string{"forecast", "top"} {
-		if _, text := harness.Tool(t, 2, "", name, "--host", host); !strings.HasSuffix(text, waits) {
+		if _, text := harness.Tool(t, 2, "", name, "--host", host, "--port", port); !strings.HasSuffix(text, waits) {
 			t.Errorf("mayfly %s says %s", name, text)
 		}
 	}

@@ -511,7 +511,7 @@ func TestDocsFolderPrograms(t *testing.T) {
 			p.Terminate()
 			for _, folder := range []string{copied, dir} {
 				got := map[string]string{}
-				for line := range strings.Lines(runGo(t, program, folder)) {
+				for line := range strings.Lines(runGo(t, program, nil, folder)) {
 					key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 					if _, id, ok := strings.Cut(key, ":"); ok {
 						got[id] = value[strings.LastIndex(value, " ")+1:] // without the header of the record
@@ -574,9 +574,9 @@ func TestDocsPrograms(t *testing.T) {
 			found++
 			t.Run(page, func(t *testing.T) {
 				t.Parallel()
-				host := harness.Host(t)
-				harness.StartOn(t, "6379", filepath.Join(t.TempDir(), "data"), "--bind", host)
-				if got, want := runGo(t, program, host), printed(program); got != want {
+				p := harness.Start(t, filepath.Join(t.TempDir(), "data"))
+				at := func(string) string { return "127.0.0.1:" + p.Port }
+				if got, want := runGo(t, program, at), printed(program); got != want {
 					t.Errorf("a program printed\n%s\nwant\n%s", got, want)
 				}
 			})
@@ -587,11 +587,17 @@ func TestDocsPrograms(t *testing.T) {
 	}
 }
 
-// runGo runs a program of the docs and returns what it prints. localhost stands in it for the argument.
-func runGo(t *testing.T, program, argument string) string {
+// runGo runs a program of the docs with arguments and returns what it prints. at says where a port of
+// localhost is; nil: the program knows none.
+func runGo(t *testing.T, program string, at func(port string) string, args ...string) string {
 	t.Helper()
-	dir := programFolder(t, strings.ReplaceAll(program, `"localhost:`, `localhost+":`))
-	cmd := exec.Command("go", "run", filepath.Join(dir, "main.go"), filepath.Join(dir, "localhost.go"), argument)
+	local := regexp.MustCompile(`"localhost:(\d+)"`)
+	dir := programFolder(t, local.ReplaceAllString(program, `at("$1")`))
+	args = append([]string{"run", filepath.Join(dir, "main.go"), filepath.Join(dir, "at.go")}, args...)
+	for _, m := range local.FindAllStringSubmatch(program, -1) {
+		args = append(args, m[1]+"="+at(m[1]))
+	}
+	cmd := exec.Command("go", args...)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -607,7 +613,7 @@ func programFolder(t *testing.T, program string) string {
 	t.Helper()
 	cache, err := os.UserCacheDir()
 	drill.Check(t, err)
-	dir := filepath.Join(cache, "mayfly-tests", fmt.Sprintf("program-%x", sha256.Sum256([]byte(program))))
+	dir := filepath.Join(cache, "mayfly-tests", fmt.Sprintf("program-%x", sha256.Sum256([]byte(program+atArguments))))
 	if _, err := os.Stat(dir); err == nil {
 		return dir
 	}
@@ -616,7 +622,7 @@ func programFolder(t *testing.T, program string) string {
 	drill.Check(t, err)
 	defer os.RemoveAll(fresh) // in vain once it is renamed
 	for name, text := range map[string]string{
-		"main.go": program, "localhost.go": "package main\n\nimport \"os\"\n\nvar localhost = os.Args[1]\n",
+		"main.go": program, "at.go": atArguments,
 	} {
 		drill.Check(t, os.WriteFile(filepath.Join(fresh, name), []byte(text), 0o600))
 	}
@@ -625,6 +631,24 @@ func programFolder(t *testing.T, program string) string {
 	}
 	return dir
 }
+
+// atArguments gives a program of the docs the addresses that stand for those in it.
+const atArguments = `package main
+
+import (
+	"os"
+	"strings"
+)
+
+func at(port string) string {
+	for _, arg := range os.Args[1:] {
+		if address, ok := strings.CutPrefix(arg, port+"="); ok {
+			return address
+		}
+	}
+	panic("no address for port " + port)
+}
+`
 
 // printed returns what a program prints: what the comment at the end of a line says.
 func printed(program string) (text string) {

@@ -113,7 +113,7 @@ func (c *Cluster) Add() *Node {
 	} else {
 		host = Host(c.T)
 	}
-	n.ClientAddr, n.PeerAddr = net.JoinHostPort(host, "6379"), net.JoinHostPort(host, "7001")
+	n.ClientAddr, n.PeerAddr = net.JoinHostPort(host, FreePort(c.T)), net.JoinHostPort(host, FreePort(c.T))
 	o := n.Options(n.ClientAddr)
 	o.ContextTimeoutEnabled = true
 	o.Protocol, o.DisableIdentity = 2, true // the command alone: tests ask often

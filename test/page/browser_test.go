@@ -129,7 +129,7 @@ func visible(picture *[]byte) chromedp.Action { return chromedp.CaptureScreensho
 // startPage starts mayfly with a page and some documents, and returns the page's address.
 func startPage(t *testing.T, args ...string) (p *harness.Process, c *redis.Client, url string) {
 	t.Helper()
-	addr := harness.Host(t) + ":8379"
+	addr := harness.FreeAddress(t)
 	p = harness.Start(t, t.TempDir(), append([]string{"--web-addr", addr}, args...)...)
 	o := &redis.Options{Addr: "127.0.0.1:" + p.Port, MaxRetries: -1, ReadTimeout: harness.Patience}
 	if i := slices.Index(args, "--requirepass"); i >= 0 {

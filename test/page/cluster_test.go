@@ -16,7 +16,7 @@ func TestClusterPage(t *testing.T) {
 	c := harness.StartCluster(t, 3)
 	leader := c.Leader()
 	follower := c.Others(leader)[0]
-	addr := harness.Host(t) + ":8379"
+	addr := harness.FreeAddress(t)
 	follower.Terminate()
 	follower.Env = append(follower.Env, "MAYFLY_WEB_ADDR="+addr)
 	follower.Start()

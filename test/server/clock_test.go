@@ -81,7 +81,7 @@ func TestEphemeralRefusals(t *testing.T) {
 		{[]string{"--clock-start", "2030-01-01T00:00:00Z"}, "needs clock manual"},
 		{[]string{"--ephemeral", "yes", "--cluster-id", "a", "--cluster-addr", "127.0.0.1:7001", "--cluster-peers", "a=127.0.0.1:7001"}, "does not go with cluster-id"},
 	} {
-		harness.CheckRefusal(t, harness.RunToEnd(t, nil, append(tt.args, "--bind", harness.Host(t))...), tt.says)
+		harness.CheckRefusal(t, harness.RunToEnd(t, nil, append(tt.args, "--port", "auto")...), tt.says)
 	}
 	harness.CheckRefusal(t, harness.RunToEnd(t, []string{"TMPDIR=/nowhere"}, "--ephemeral", "yes", "--port", "auto"), "TMPDIR", "/nowhere", "no such file or directory")
 }

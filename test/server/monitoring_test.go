@@ -65,7 +65,7 @@ func TestExporter(t *testing.T) {
 // TestMetrics scrapes a running server and asks for its health.
 func TestMetrics(t *testing.T) {
 	harness.Parallel(t)
-	address := harness.Host(t) + ":9121"
+	address := harness.FreeAddress(t)
 	p := harness.Start(t, filepath.Join(t.TempDir(), "data"), "--metrics-addr", address)
 	p.CLI("SET", "k", "v")
 	if status, body := harness.Fetch(t, address, "/healthz"); status != 200 || body != "ok\n" {
@@ -90,7 +90,7 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	// The same address again: one line and exit code 1, before any data are touched.
-	harness.CheckRefusal(t, harness.RunToEnd(t, nil, "--bind", harness.Host(t), "--metrics-addr", address), "cannot listen on metrics-addr "+address, "in use")
+	harness.CheckRefusal(t, harness.RunToEnd(t, nil, "--port", "auto", "--metrics-addr", address), "cannot listen on metrics-addr "+address, "in use")
 	p.Terminate()
 }
 

@@ -15,9 +15,9 @@ import (
 func TestLogTellsWhatClientsDoWrong(t *testing.T) {
 	harness.Parallel(t)
 	cert, key := harness.SelfSigned(t)
-	host := harness.Host(t)
-	p := harness.Start(t, t.TempDir(), "--bind", "127.0.0.1", host, "--tls-port", "6380", "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no", "--max-value-size", "2kb")
-	plain, secret := "127.0.0.1:"+p.Port, host+":6380"
+	host, port := harness.Host(t), harness.FreePort(t)
+	p := harness.Start(t, t.TempDir(), "--bind", "127.0.0.1", host, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no", "--max-value-size", "2kb")
+	plain, secret := "127.0.0.1:"+p.Port, net.JoinHostPort(host, port)
 	send := func(address, text string) {
 		c, err := net.Dial("tcp", address)
 		drill.Check(t, err)

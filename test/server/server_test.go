@@ -131,7 +131,7 @@ func TestFolderInUse(t *testing.T) {
 	c := first.Client()
 	drill.Check(t, c.Set(t.Context(), "k", "v", 0).Err())
 	log := filepath.Join(t.TempDir(), "log")
-	harness.CheckRefusal(t, harness.RunToEnd(t, nil, "--bind", harness.Host(t), "--dir", first.Dir, "--logfile", log), first.Dir, "in use by another process", fmt.Sprint(first.Cmd.Process.Pid))
+	harness.CheckRefusal(t, harness.RunToEnd(t, nil, "--port", "auto", "--dir", first.Dir, "--logfile", log), first.Dir, "in use by another process", fmt.Sprint(first.Cmd.Process.Pid))
 	if text, err := os.ReadFile(log); !strings.Contains(string(text), `"level":"fatal","error":"data folder `+first.Dir+": in use by another process") {
 		t.Errorf("the log of the second server: %s%v", text, err)
 	}
@@ -176,8 +176,8 @@ func TestDataAreTheOwnersOnly(t *testing.T) {
 func TestUnwritableFolder(t *testing.T) {
 	harness.Parallel(t)
 	file := harness.WriteFile(t, "file", "text")
-	harness.CheckRefusal(t, harness.RunToEnd(t, nil, "--bind", harness.Host(t), "--dir", filepath.Join(file, "data")), file, "not a directory")
-	harness.CheckRefusal(t, harness.RunToEnd(t, nil, "--bind", harness.Host(t), "--dir", file), file, "not a directory")
+	harness.CheckRefusal(t, harness.RunToEnd(t, nil, "--port", "auto", "--dir", filepath.Join(file, "data")), file, "not a directory")
+	harness.CheckRefusal(t, harness.RunToEnd(t, nil, "--port", "auto", "--dir", file), file, "not a directory")
 	if text, err := os.ReadFile(file); err != nil || string(text) != "text" {
 		t.Errorf("the file in the way was changed to %q, %v", text, err)
 	}
@@ -185,8 +185,7 @@ func TestUnwritableFolder(t *testing.T) {
 
 func TestTLS(t *testing.T) {
 	harness.Parallel(t)
-	const port = "6380"
-	host := harness.Host(t)
+	host, port := harness.Host(t), harness.FreePort(t)
 	cert, key := harness.SelfSigned(t, host)
 	garbage := harness.WriteFile(t, "garbage.pem", "no certificate")
 	dir := filepath.Join(t.TempDir(), "data")
@@ -256,7 +255,7 @@ func TestUnixSocket(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "other")
 	harness.CheckRefusal(t, harness.RunToEnd(t, nil, "--port", "0", "--unixsocket", socket, "--dir", dir), socket, "another process listens on it")
-	harness.CheckRefusal(t, harness.RunToEnd(t, nil, "--bind", harness.Host(t), "--unixsocket", socket, "--dir", p.Dir), socket, "another process listens on it")
+	harness.CheckRefusal(t, harness.RunToEnd(t, nil, "--port", "auto", "--unixsocket", socket, "--dir", p.Dir), socket, "another process listens on it")
 	if got := p.CLI("-s", socket, "PING"); got != "PONG" {
 		t.Errorf("PING over the socket after others have tried to take it: %s", got)
 	}

@@ -22,8 +22,7 @@ import (
 // TestHealthTool asks a server that serves, one that waits, one that is none, and one that is not there.
 func TestHealthTool(t *testing.T) {
 	harness.Parallel(t)
-	host := harness.Host(t)
-	metrics := host + ":9121"
+	metrics := harness.FreeAddress(t)
 	p := harness.Start(t, t.TempDir(), "--metrics-addr", metrics)
 	proxy := []string{"http_proxy=http://127.0.0.1:1"} // it is not asked
 	if out, _ := harness.ToolIn(t, proxy, 0, "", "health", metrics); out != "ok\n" {
@@ -46,7 +45,7 @@ func TestHealthTool(t *testing.T) {
 			t.Errorf("of a server with %d it says %q, %q", code, out, errs)
 		}
 	}
-	for code, list := range [][][]string{1: {{host + ":9122"}, {p.Port}}, 2: {{}, {metrics, "b"}, {"--nonsense", metrics}}} {
+	for code, list := range [][][]string{1: {{harness.FreeAddress(t)}, {p.Port}}, 2: {{}, {metrics, "b"}, {"--nonsense", metrics}}} {
 		for _, args := range list {
 			if out, errs := harness.Tool(t, code, "", append([]string{"health"}, args...)...); out != "" || !strings.HasPrefix(errs, "mayfly health: ") || strings.Count(errs, "\n") != 1 {
 				t.Errorf("%q: %q, %q", args, out, errs)
@@ -111,7 +110,7 @@ func TestForecastAndTop(t *testing.T) {
 			t.Errorf("%q: %q, want %q", tt.args, errs, tt.want)
 		}
 	}
-	_, errs := harness.Tool(t, 2, "", "top", "--host", harness.Host(t))
+	_, errs := harness.Tool(t, 2, "", "top", "--host", harness.Host(t), "--port", harness.FreePort(t))
 	if !strings.HasSuffix(errs, "refused; --host and --port, or --socket, name another server\n") {
 		t.Errorf("without a server it is %q", errs)
 	}

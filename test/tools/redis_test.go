@@ -22,11 +22,11 @@ import (
 // startRedis starts a redis-server that keeps nothing, and returns a client and its address.
 func startRedis(t *testing.T) (*redis.Client, string) {
 	t.Helper()
-	host := harness.Host(t)
-	cmd := exec.Command(harness.Need(t, "redis-server"), "--bind", host, "--port", "6379", "--save", "", "--appendonly", "no", "--dir", t.TempDir())
+	host, port := harness.Host(t), harness.FreePort(t)
+	cmd := exec.Command(harness.Need(t, "redis-server"), "--bind", host, "--port", port, "--save", "", "--appendonly", "no", "--dir", t.TempDir())
 	drill.Check(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	address := net.JoinHostPort(host, "6379")
+	address := net.JoinHostPort(host, port)
 	c := redis.NewClient(&redis.Options{Addr: address, ReadTimeout: harness.Patience})
 	t.Cleanup(func() { _ = c.Close() })
 	harness.WaitFor(t, "redis-server", func() bool { return c.Ping(t.Context()).Err() == nil })

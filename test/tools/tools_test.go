@@ -450,7 +450,7 @@ func TestDamagedFolderAndTheWayOut(t *testing.T) {
 	content[bytes.Index(content, []byte("key-50"))-1]++
 	drill.Check(t, os.WriteFile(file, content, 0o600))
 	repaired := dir + "-repaired"
-	harness.CheckRefusal(t, harness.RunToEnd(t, nil, "--bind", harness.Host(t), "--dir", dir, "--partitions", "1"), file, "is damaged at bytes", "mayfly check "+dir, "mayfly repair "+dir+" <newdir>")
+	harness.CheckRefusal(t, harness.RunToEnd(t, nil, "--port", "auto", "--dir", dir, "--partitions", "1"), file, "is damaged at bytes", "mayfly check "+dir, "mayfly repair "+dir+" <newdir>")
 	harness.Tool(t, 1, "", "check", dir)
 	out, _ := harness.Tool(t, 1, "", "repair", dir, repaired)
 	if !strings.Contains(out, "99 items of 16 containers copied") || !strings.Contains(out, "key-50") {

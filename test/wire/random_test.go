@@ -94,15 +94,15 @@ func startBoth(t *testing.T, password string) *both {
 // startRedis starts a redis-server that keeps nothing and returns its address.
 func startRedis(t *testing.T, args ...string) string {
 	t.Helper()
-	host := harness.Host(t)
-	cmd := exec.Command(harness.Need(t, "redis-server"), append([]string{"--bind", host, "--port", "6379", "--save", "", "--appendonly", "no",
+	host, port := harness.Host(t), harness.FreePort(t)
+	cmd := exec.Command(harness.Need(t, "redis-server"), append([]string{"--bind", host, "--port", port, "--save", "", "--appendonly", "no",
 		"--dir", t.TempDir(), "--set-proc-title", "no", "--proto-max-bulk-len", "16mb"}, args...)...)
 	drill.Check(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	address := net.JoinHostPort(host, "6379")
+	address := net.JoinHostPort(host, port)
 	harness.WaitFor(t, "redis-server", func() bool {
 		conn, err := net.Dial("tcp", address)
 		if err == nil {
