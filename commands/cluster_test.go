@@ -524,6 +524,39 @@ func TestHandover(t *testing.T) {
 	}
 }
 
+// TestWaitAOF forces what a session has written to disk, and only then.
+func TestWaitAOF(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	fsyncs := func() int64 { return w.engine.KeyspaceStats().Fsyncs }
+	w.do(1, "SET", "a", "1")
+	before := fsyncs()
+	w.replies("1) (integer) 0\n2) (integer) 0", 1, "WAITAOF", "0", "0", "0")
+	w.replies("1) (integer) 1\n2) (integer) 0", 2, "WAITAOF", "1", "0", "0") // it has written nothing
+	if got := fsyncs(); got != before {
+		t.Errorf("%d fsyncs for nobody", got-before)
+	}
+	w.replies("1) (integer) 1\n2) (integer) 0", 1, "WAITAOF", "1", "0", "0")
+	w.replies("1) (integer) 1\n2) (integer) 0", 1, "WAITAOF", "1", "0", "0")
+	w.replies("1) (integer) 1\n2) (integer) 0", 1, "WAITAOF", "0", "0", "0")
+	if got := fsyncs(); got != before+1 {
+		t.Errorf("%d fsyncs, want 1", got-before)
+	}
+	w.do(1, "MULTI")
+	w.do(1, "SET", "a", "2")
+	w.do(1, "WAITAOF", "1", "0", "0")
+	if got := notation(w.do(1, "EXEC")); got != "1) OK\n2) 1) (integer) 1\n   2) (integer) 0" { // what was there before
+		t.Errorf("EXEC: %s", got)
+	}
+	for args, want := range map[string]string{
+		"2 0 0": "ERR value is out of range, value must between 0 and 1", "a 0 0": "ERR value is not an integer or out of range",
+		"1 -1 0": "ERR value is out of range, must be positive", "1 b 0": "ERR value is not an integer or out of range",
+		"1 0 -1": "ERR timeout is negative", "1 0 c": "ERR timeout is not an integer or out of range",
+	} {
+		w.replies("(error) "+want, 1, append([]string{"WAITAOF"}, strings.Fields(args)...)...)
+	}
+}
+
 // TestWaitDuringAHandover: WAIT of a node that leads no more counts no nodes. It comes again, as if it had
 // not come, and the next leader counts.
 func TestWaitDuringAHandover(t *testing.T) {
@@ -542,6 +575,7 @@ func TestWaitDuringAHandover(t *testing.T) {
 	}
 	f.become(w, follows())
 	w.replies("(error) "+string(nodes.ErrWaitAtReplica), 2, "WAIT", "2", "0")
+	w.replies("(error) ERR WAITAOF cannot be used with replica instances. Please also note that writes to replicas are just local and are not propagated.", 2, "WAITAOF", "1", "2", "0")
 	w.session(3).Proxied = true
 	w.replies("(error) "+string(engine.ErrElsewhere), 3, "WAIT", "2", "0")
 }
@@ -1061,6 +1095,8 @@ func TestClusterChanges(t *testing.T) {
 		{"WAIT x 0", "(error) ERR value is not an integer or out of range"},
 		{"WAIT 0 -1", "(error) ERR timeout is negative"},
 		{"WAIT 0 9223372036854775807", "(integer) 2"},
+		{"WAITAOF 1 2 0", "1) (integer) 1\n2) (integer) 2"},
+		{"WAITAOF 0 3 10", "1) (integer) 1\n2) (integer) 2"},
 		{"CLUSTER MEET 127.0.0.1 7000", "(error) ERR CLUSTER MEET does not apply: one group of nodes has all slots, and it agrees on its members itself. See CLUSTER HELP for ADD, REMOVE and TRANSFER"},
 	} {
 		w.replies(c.want, 1, strings.Fields(c.command)...)
@@ -1100,6 +1136,7 @@ func TestWithoutCluster(t *testing.T) {
 	w.replies("(error) ERR unknown command 'SENTINEL', with args beginning with: 'masters' ", 1, "SENTINEL", "masters")
 	w.replies("(error) "+string(engine.ErrExecAbort), 1, "EXEC")
 	w.replies("(integer) 0", 1, "WAIT", "1", "0")
+	w.replies("1) (integer) 1\n2) (integer) 0", 1, "WAITAOF", "1", "1", "0")
 	w.replies("1) \"master\"\n2) (integer) 0\n3) (empty array)", 1, "ROLE")
 }
 

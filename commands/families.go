@@ -59,7 +59,7 @@ var families = []engine.Family{
 	{Group: "stream", Since: "", Touches: engine.TouchesStreams, Commands: streams.StreamCommands},
 	{Group: "stream", Since: "", Touches: engine.TouchesStreams, Commands: streams.GroupCommands},
 	{Group: "cluster", Since: "", Touches: engine.TouchesNone, Commands: nodes.ClusterCommands},
-	{Group: "generic", Since: "", Touches: engine.TouchesNone, Commands: []engine.Command{nodes.WaitCommand}},
+	{Group: "generic", Since: "", Touches: engine.TouchesNone, Commands: []engine.Command{nodes.WaitCommand, nodes.WaitAOFCommand}},
 	{Group: "sentinel", Since: "", Touches: engine.TouchesNone, Commands: []engine.Command{nodes.SentinelCommand}},
 	{Group: "scripting", Since: "", Touches: engine.TouchesNone, Commands: scripting.ScriptCommands},
 }

@@ -54,7 +54,7 @@ var touchedBy = map[string]string{
 	"none": "acl acl|cat acl|deluser acl|dryrun acl|genpass acl|getuser acl|help acl|list acl|load acl|log acl|save acl|setuser acl|users acl|whoami asking auth bgrewriteaof bgsave client client|caching " +
 		"client|getname client|getredir client|help client|id client|info client|no-evict client|no-touch client|reply client|setinfo client|setname client|tracking client|trackinginfo client|unpause " +
 		"clock clock|advance clock|help clock|now clock|set compact config config|get config|help config|resetstat config|rewrite config|set discard echo exec hello lastsave module module|help module|list " +
-		"multi ping punsubscribe quit readonly readwrite reset role save scrub shutdown sunsubscribe time unsubscribe unwatch wait " +
+		"multi ping punsubscribe quit readonly readwrite reset role save scrub shutdown sunsubscribe time unsubscribe unwatch wait waitaof " +
 		"cluster cluster|add cluster|addslots cluster|addslotsrange cluster|bumpepoch cluster|count-failure-reports cluster|delslots cluster|delslotsrange " +
 		"cluster|digest cluster|failover cluster|flushslots cluster|forget cluster|help cluster|info cluster|keyslot cluster|links cluster|meet cluster|myid " +
 		"cluster|myshardid cluster|nodes cluster|remove cluster|replicas cluster|replicate cluster|reset cluster|saveconfig cluster|set-config-epoch " +

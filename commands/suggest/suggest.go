@@ -68,7 +68,7 @@ var missing = map[string][]string{
 	HintTypes: strings.Fields(`
 		geoadd geodist geohash geopos georadius georadiusbymember geosearch geosearchstore pfadd pfcount pfmerge
 		setbit getbit bitcount bitop bitpos bitfield bitfield_ro`),
-	HintMissing: strings.Fields(`sort sort_ro dump restore function fcall fcall_ro debug waitaof lolwut`),
+	HintMissing: strings.Fields(`sort sort_ro dump restore function fcall fcall_ro debug lolwut`),
 	HintCopies:  strings.Fields(`migrate replicaof slaveof sync psync replconf failover`),
 }
 

@@ -12,6 +12,7 @@ import (
 	"mayfly/vfs"
 
 	"github.com/rs/zerolog"
+	"golang.org/x/sync/singleflight"
 )
 
 // LSN is a log sequence number: the number of a commit. Zero is always committed.
@@ -144,12 +145,13 @@ type newest struct {
 	file       *aof.File
 	generation uint64
 	mark       uint32
-	diskFull   bool         // no more preallocation in it
-	first      uint64       // the generation of the first file of this run
-	begun      atomic.Bool  // the first file is in use; set with the lead held
-	step       vfs.Step     // of the lead's holder on disk
-	force      bool         // the first commit is to be forced to disk whatever the policy; the lead is held
-	syncMu     sync.Mutex   // held during an fsync
+	diskFull   bool        // no more preallocation in it
+	first      uint64      // the generation of the first file of this run
+	begun      atomic.Bool // the first file is in use; set with the lead held
+	step       vfs.Step    // of the lead's holder on disk
+	force      bool        // the first commit is to be forced to disk whatever the policy; the lead is held
+	syncMu     sync.Mutex  // held during an fsync
+	forced     singleflight.Group
 	end        atomic.Int64 // bytes written
 	onDisk     atomic.Int64 // bytes that an fsync has forced to disk
 }

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -17,6 +18,7 @@ import (
 	"mayfly/vfs/vfstest"
 
 	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
 )
 
 func TestJournalReplaysInOrderAcrossFiles(t *testing.T) {
@@ -246,6 +248,48 @@ func TestFailedFsyncIsFinal(t *testing.T) {
 		if j.Committed() >= lsn && policy == Always {
 			t.Error("a commit is not on disk but committed")
 		}
+	}
+}
+
+// TestWaitSynced forces a commit to disk at once: by one fsync, however many wait. Who waits no longer
+// leaves, also while the disk hangs.
+func TestWaitSynced(t *testing.T) {
+	t.Parallel()
+	disk, reached, goOn := vfstest.New(), make(chan struct{}), make(chan struct{})
+	j := mustOpen(t, disk, 1, 1, No)
+	lsn := j.Append(set("1:a", "1"))
+	if err := j.WaitSynced(t.Context(), lsn); err == nil {
+		t.Error("what is not committed is forced to disk")
+	}
+	drill.Check(t, j.Wait(lsn))
+	hang := sync.OnceFunc(func() { close(reached); <-goOn })
+	disk.OnSync = func(vfs.File) error { hang(); return nil }
+	ctx, cancel := context.WithCancel(t.Context())
+	left := make(chan error)
+	go func() { left <- j.WaitSynced(ctx, lsn) }()
+	<-reached
+	cancel()
+	if err := <-left; !errors.Is(err, context.Canceled) {
+		t.Errorf("who left gets %v", err)
+	}
+	syncs := j.Fsyncs()
+	var group errgroup.Group
+	for range 50 {
+		group.Go(func() error { return j.WaitSynced(t.Context(), lsn) })
+	}
+	close(goOn)
+	drill.Check(t, group.Wait())
+	if got := j.Fsyncs() - syncs; got != 1 || j.Synced() < lsn {
+		t.Errorf("%d fsyncs, and %d of %d is on disk", got, j.Synced(), lsn)
+	}
+	disk.FailSyncs.Store(true)
+	lsn = j.Append(set("1:a", "2"))
+	drill.Check(t, j.Wait(lsn))
+	if err := j.WaitSynced(t.Context(), lsn); !errors.Is(err, vfstest.ErrDisk) {
+		t.Errorf("on a disk that fails: %v", err)
+	}
+	if err := j.Close(); !errors.Is(err, vfstest.ErrDisk) {
+		t.Errorf("close: %v", err)
 	}
 }
 

@@ -1,6 +1,8 @@
 package journal
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -47,6 +49,27 @@ func (j *Journal) endFileLocked() error {
 
 // Sync forces all commits to disk.
 func (j *Journal) Sync() error { return j.syncTo(j.Committed()) }
+
+// WaitSynced forces everything up to an LSN, which is committed, to disk, whatever the policy. All who wait
+// share an fsync. The error is that of the context or of the journal.
+func (j *Journal) WaitSynced(ctx context.Context, lsn LSN) error {
+	if j.Committed() < lsn {
+		return cmp.Or(j.Err(), errUnknown(lsn))
+	}
+	for j.Synced() < lsn {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		select {
+		case r := <-j.forced.DoChan("", func() (any, error) { return nil, j.Sync() }):
+			if r.Err != nil {
+				return r.Err
+			}
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
 
 // syncTo forces everything up to an LSN to disk, which is written already. A failed fsync is final: the
 // system may have dropped what it could not write, and would report success the next time.

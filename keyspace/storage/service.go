@@ -33,6 +33,12 @@ func (s Service) Wait(lsn journal.LSN) error { return s.WaitUntil(lsn, 0, false)
 // CommitNow is Wait without yielding first, for a goroutine that has gathered the work of many itself.
 func (s Service) CommitNow(lsn journal.LSN) error { return s.WaitUntil(lsn, 0, true) }
 
+// WaitSynced forces everything up to an LSN, which is committed, to the disk of this node, whatever the
+// policy. The error is that of the context or of the journal.
+func (s Service) WaitSynced(ctx context.Context, lsn journal.LSN) error {
+	return s.engine.Journal.WaitSynced(ctx, lsn)
+}
+
 // MaxWaiting is the number of uncommitted bytes above which a writer commits first.
 const MaxWaiting = 32 << 20
 

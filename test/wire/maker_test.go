@@ -53,7 +53,7 @@ var incomparable = []string{
 	"config get", "config set", "config rewrite", "config resetstat", // options differ
 	"randomkey", "acl genpass", "object encoding", "object refcount", "object idletime", // chance, and representation
 	"bgsave", "bgrewriteaof", "save", "shutdown", "monitor", "client pause", // act on the process
-	"client no-touch", "client setinfo", "delex", "delifeq", "digest", "increx", "msetex", // of Redis 7.2 and newer servers
+	"client no-touch", "client setinfo", "waitaof", "delex", "delifeq", "digest", "increx", "msetex", // of Redis 7.2 and newer servers
 	"object help", "slowlog help", "pubsub help", // worded by the table
 	"module list",                 // names ReJSON
 	"script debug", "script help", // there is no debugger
