@@ -123,6 +123,9 @@ func TestWhatWakesTakers(t *testing.T) {
 		{[]string{"RPUSH from v", "LMOVE from q LEFT LEFT"}, "BLPOP q 0", list},
 		{[]string{"SADD from v", "ZUNIONSTORE q 1 from"}, "BZPOPMIN q 0", zset},
 		{[]string{"ZADD from 1 v", "ZRANGESTORE q from 0 0"}, "BZPOPMIN q 0", zset},
+		{[]string{"SET q x", "SADD from v", "ZUNIONSTORE q 1 from"}, "BZPOPMIN q 0", zset},
+		{[]string{"RPUSH q x", "ZADD from 1 v", "ZRANGESTORE q from 0 0"}, "BZPOPMIN q 0", zset},
+		{[]string{"SET q x", "RPUSH from v", "RENAME from q"}, "BLPOP q 0", list},
 		{[]string{"SELECT 1", "RPUSH q v", "MOVE q 0", "SELECT 0"}, "BLPOP q 0", list},
 		{[]string{"SELECT 1", "RPUSH q v", "SWAPDB 0 1", "SELECT 0"}, "BLPOP q 0", list},
 		{[]string{"MULTI", "RPUSH q x", "DEL q", "RPUSH q v", "EXEC"}, "BLPOP q 0", list},
@@ -142,7 +145,22 @@ func TestWhatWakesTakers(t *testing.T) {
 	}
 }
 
-// So does what CONTAINER.UNDO brings back.
+// Who comes to a key of another kind gets an error, although others wait there since before.
+func TestOtherKindBehindATaker(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	first := w.block(2, "BLPOP", "q", "0")
+	w.expect("OK", "SET", "q", "x")
+	w.expect("(error) "+string(engine.ErrWrongType), "BLPOP", "free", "q", "0")
+	w.expect("(error) "+string(engine.ErrWrongType), "BZPOPMIN", "q", "0")
+	w.expect("(integer) 1", "RPUSH", "free", "v")
+	w.expect(pushed("free", "v"), "BLPOP", "free", "q", "0")
+	w.expect("(integer) 1", "DEL", "q")
+	w.expect("(integer) 1", "RPUSH", "q", "v")
+	first.expect(pushed("q", "v"))
+}
+
+// What CONTAINER.UNDO brings back wakes them too.
 func TestUndoWakesTakers(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)

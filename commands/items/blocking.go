@@ -47,9 +47,14 @@ func Taking(keys []string, kind keyspace.Kind, ms int64, take func(x *engine.Con
 		if ms >= 0 && !x.Queued {
 			may = x.Turns(keys, kind) // who came first is woken, but may not have run yet
 		}
-		for _, key := range may {
-			if reply, taken := take(x, key); taken {
-				return reply
+		for _, key := range keys {
+			if len(may) > 0 && may[0] == key {
+				may = may[1:]
+				if reply, taken := take(x, key); taken {
+					return reply
+				}
+			} else if err := notOther(x, key, kind); err != nil && !x.HasWaited() {
+				return engine.Fail(err)
 			}
 		}
 		if ms < 0 || x.Queued {
@@ -67,6 +72,18 @@ func Taking(keys []string, kind keyspace.Kind, ms int64, take func(x *engine.Con
 			return lines
 		}})
 	}
+}
+
+// notOther returns an error if there is something of another kind under a key.
+func notOther(x *engine.Context, key string, kind keyspace.Kind) error {
+	c, err := x.Database()
+	if err != nil {
+		return err
+	}
+	if _, is, found := x.Tx.Elements(c, key); found && is != kind {
+		return engine.ErrWrongType
+	}
+	return nil
 }
 
 // ServedLater says how commands that wait for an element differ from those of Redis.

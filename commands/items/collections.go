@@ -206,6 +206,7 @@ func ReplaceElements(x *engine.Context, c *keyspace.Container, key string, kind 
 		x.Remove(c, key)
 	} else {
 		h.Close(event)
+		x.Engine.Waiters.Filled(c.Name(), key) // what was there may have been of another kind
 	}
 	return engine.Count(n)
 }
