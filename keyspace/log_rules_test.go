@@ -497,3 +497,47 @@ func TestDeletesOnAFullDisk(t *testing.T) {
 		t.Error("k2 is not deleted without an entry")
 	}
 }
+
+// RENAME takes a collection's dead elements along, and puts it in place of another with dead elements of its
+// own: each death is logged once, under the key that had the element then.
+func TestRenameLogsDeadElementsOnce(t *testing.T) {
+	t.Parallel()
+	for _, samePartition := range []bool{true, false} {
+		for _, copied := range []bool{false, true} {
+			o := open(t)
+			const source = "source"
+			to := "to"
+			for n := 0; (o.partitionOf(to) == o.partitionOf(source)) != samePartition; n++ {
+				to = fmt.Sprint("to-", n)
+			}
+			drill.Check(t, o.AllowCollections())
+			o.createLogged("jobs", expiry.Forever)
+			o.all(func(tx *Tx) {
+				for _, id := range []string{source, to} {
+					x, _ := tx.EditElements(tx.Container("jobs"), id, HashKind)
+					x.Set(Element{Field: "lives", Value: "1"})
+					x.Set(Element{Field: "of " + id, Value: "2", End: epoch + 1000})
+					x.Close()
+				}
+			})
+			o.elapse(2000)
+			o.all(func(tx *Tx) {
+				c := tx.Container("jobs")
+				tx.Move(c, source, c, to, expiry.Inherit, copied)
+				if !copied {
+					tx.Remove(c, source)
+				}
+			})
+			o.PurgeOnce()
+			var got []string
+			for _, e := range o.logged("jobs") {
+				got = append(got, e.Item+" "+e.Field)
+			}
+			slices.Sort(got)
+			want := []string{source + " of " + source, to + " of " + to}
+			if slices.Sort(want); !slices.Equal(got, want) {
+				t.Errorf("in the same partition %v, copied %v: %q, want %q", samePartition, copied, got, want)
+			}
+		}
+	}
+}
