@@ -370,11 +370,10 @@ func (x *ElementsEdit) split() {
 
 // putBoth stores two pages between which elements have moved. An order of them stays as it is.
 func (x *ElementsEdit) putBoth(a uint64, bodyA []byte, b uint64, bodyB []byte) {
-	order := x.Collection.Order
+	defer func(c *tables.Collection, order *elements.Order) { c.Order = order }(x.Collection, x.Collection.Order)
 	x.Collection.Order = nil
 	x.put(a, bodyA)
 	x.put(b, bodyB)
-	x.Collection.Order = order
 }
 
 // merge removes the last bucket, whose elements go where they came from.

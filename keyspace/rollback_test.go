@@ -9,6 +9,7 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
+	"mayfly/keyspace/elements"
 	"mayfly/keyspace/memtable"
 	"mayfly/test/drill"
 )
@@ -295,5 +296,49 @@ func TestRollbackOfADropSetsTimers(t *testing.T) {
 		if err := o.Check(); err != nil {
 			t.Errorf("window %d: %v", window, err)
 		}
+	}
+}
+
+// A rename whose second half is vetoed, or never comes, leaves the collection as it was. Within a partition
+// both keys have it for a moment.
+func TestRollbackOfARename(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	drill.Check(t, o.AllowCollections())
+	o.policy("c", expiry.Forever)
+	to := "to"
+	for n := 0; o.partitionOf(to) != o.partitionOf("key"); n++ {
+		to = fmt.Sprint("to-", n)
+	}
+	o.all(func(tx *Tx) {
+		x, _ := tx.EditElements(tx.Container("c"), "key", ZSetKind)
+		for n := range 500 {
+			e := elements.Scored{Score: float64(n)}.Element()
+			e.Field = fmt.Sprint("member-", n)
+			x.Set(e)
+		}
+		x.Close()
+	})
+	o.all(func(tx *Tx) { tx.SetHold(tx.Container("c"), "case 4711") })
+	for _, vetoed := range []bool{true, false} {
+		var tx Tx
+		o.BeginAll(&tx)
+		c := tx.Container("c")
+		tx.Move(c, "key", c, to, expiry.Inherit, false)
+		if vetoed {
+			tx.Remove(c, "key")
+			if tx.Veto() == nil {
+				t.Fatal("what is on hold is removed")
+			}
+		}
+		tx.Rollback()
+		tx.Close()
+		o.PurgeOnce() // which removes the pages of collections without a key
+		o.BeginAll(&tx)
+		h, _, found := tx.Elements(tx.Container("c"), "key")
+		if n := h.Len(); !found || n != 500 {
+			t.Errorf("vetoed %v: %d elements are left, %v", vetoed, n, found)
+		}
+		tx.Close()
 	}
 }

@@ -31,6 +31,7 @@ type Collections struct {
 type Collection struct {
 	elements.Head
 	Key    memtable.Handle // of its key; 0: none
+	former memtable.Handle // of the key that it had before, while both are there: a rename can be taken back
 	Count  int             // elements, with the dead that were not removed
 	Ending int             // those with an end
 	Weight int64           // bytes: see [elements.Sum]
@@ -148,6 +149,9 @@ func (o *keyObserver) Added(h memtable.Handle, it record.Item) {
 	if head, err := elements.ReadHead(it.Body); err == nil { // a start has checked it
 		cs := (*Collections)(o)
 		c := cs.open(head.Number)
+		if c.Key != h {
+			c.former = c.Key
+		}
 		if c.Head, c.Key = head, h; it.Kind == record.SortedSet && c.Order == nil {
 			c.Order = elements.NewOrder()
 			for page := range c.above { // the head may be an old one
@@ -179,9 +183,15 @@ func numberOf(head string) uint64 {
 }
 
 func (o *keyObserver) Removed(h memtable.Handle, it record.Item) {
-	if c := (*Collections)(o).Of(it.Body); c != nil && c.Key == h {
-		c.Key = 0
-		(*Collections)(o).orphan(c)
+	c := (*Collections)(o).Of(it.Body)
+	switch {
+	case c == nil:
+	case c.former == h:
+		c.former = 0
+	case c.Key == h:
+		if c.Key, c.former = c.former, 0; c.Key == 0 {
+			(*Collections)(o).orphan(c)
+		}
 	}
 }
 
