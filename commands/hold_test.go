@@ -348,6 +348,7 @@ func TestHoldArguments(t *testing.T) {
 		w.expect("(error) ERR invalid HOLD "+expiry.Quote(reason)+": "+legal, "CONTAINER.SET", "c", "HOLD", reason)
 	}
 	w.expect(`(error) ERR unknown option '4711': legal are TTL, TTLMODE, DEADLINE, LOG, MAXLEN, BODIES, DELETES, NUMBER, HOLD, MAXKILL, IFMATCH; did you mean CONTAINER.SET c HOLD "case 4711"?`, "CONTAINER.SET", "c", "HOLD", "case", "4711")
+	w.expect(`(error) ERR invalid HOLD no: legal are a reason, such as 'case 4711', and OFF`, "CONTAINER.SET", "c", "HOLD", "no")
 	w.expect("(error) ERR option HOLD needs a value: a reason or off", "CONTAINER.SET", "c", "HOLD")
 	w.expect("(error) ERR unknown container 'none': CONTAINER.SET needs TTL <off|-1|seconds> to create it", "CONTAINER.SET", "none", "HOLD", "x")
 	w.expect("OK", "CONTAINER.SET", "c", "HOLD", "oFf")

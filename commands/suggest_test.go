@@ -42,7 +42,7 @@ func TestHint(t *testing.T) {
 		"CREATE INDEX c /a": suggest.HintIndex, "drop index c /a": suggest.HintUnindex, "SHOW INDEXES": suggest.HintIndexes, "INDEXES": suggest.HintIndexes, "INDEXES orders": suggest.HintIndexes,
 		"CREATE": "", "CREATE USER": "", "CREATE.INDEX": "", "INDEX": "",
 		"CONTAINERS": suggest.HintLists, "containers orders": suggest.HintLists, "COLLECTIONS": suggest.HintLists, "CONTAINERS LIST": "did you mean CONTAINER.LIST?", "JSON.XYZ": suggest.HintJSON,
-		"FT": "", "JSON": "", "DOC": "", "CONTAINER": "", "PFADD k m": suggest.HintTypes, "geopos": suggest.HintTypes, "HSET.X": "", "DUMP k": suggest.HintMissing, "BITFIELD_RO k": suggest.HintTypes, "SYNC": suggest.HintCopies, "FTX.SEARCH": "", "QUERY": "", "COUNT": "", "FLUSH": "", "": "",
+		"FT": "", "JSON": "", "DOC": "", "CONTAINER": "", "PFADD k m": suggest.HintTypes, "geopos": suggest.HintPlaces, "container.rename": suggest.HintRename, "HSET.X": "", "DUMP k": suggest.HintMissing, "BITFIELD_RO k": suggest.HintTypes, "SYNC": suggest.HintCopies, "FTX.SEARCH": "", "QUERY": "", "COUNT": "", "FLUSH": "", "": "",
 		strings.Repeat("x", 1000): "", "FT." + strings.Repeat("x", 1000): "", "JSON." + strings.Repeat("x", 1000): "",
 	} {
 		if got := suggest.Hint(strings.Split(call, " "), engine.Names()); got != want {

@@ -71,7 +71,7 @@ func TestDatabaseRoundTrip(t *testing.T) {
 	h.database("all.db", func(db *buntdb.DB) { h.checkDatabase(db, before) })
 
 	_, report = h.run(exitOK, "", "import", h.path("all.db"), h.path("new"), "--partitions", "5")
-	if want := fmt.Sprintf("imported %d containers and %d items; 0 are dead, 0 were written later where they go to, 0 keys are bad\n",
+	if want := fmt.Sprintf("imported %d containers and %d items; 0 are dead, 0 are older than the target's, 0 keys are bad\n",
 		len(before.Containers), len(before.Items)); !strings.Contains(report, want) {
 		t.Errorf("%s, want %s", report, want)
 	}
@@ -256,7 +256,7 @@ func TestForeignDatabase(t *testing.T) {
 	})
 	file := h.read("foreign.db")
 	_, report := h.run(exitIncomplete, "", "import", h.path("foreign.db"), h.path("data"))
-	if want := "imported 1 containers and 11 items; 1 are dead, 0 were written later where they go to, 9 keys are bad\n"; !strings.HasSuffix(report, want) {
+	if want := "imported 1 containers and 11 items; 1 are dead, 0 are older than the target's, 9 keys are bad\n"; !strings.HasSuffix(report, want) {
 		t.Errorf("%s\nwant %s", report, want)
 	}
 	for key, tt := range bad {
@@ -325,7 +325,7 @@ func TestDatabaseEndsTooLate(t *testing.T) {
 	}
 	drill.Check(t, os.WriteFile(h.path("late.db"), []byte(b.String()), 0o600))
 	_, report := h.run(exitIncomplete, "", "import", h.path("late.db"), h.path("data"))
-	if want := "and 0 items; 0 are dead, 0 were written later where they go to, 3 keys are bad\n"; !strings.HasSuffix(report, want) {
+	if want := "and 0 items; 0 are dead, 0 are older than the target's, 3 keys are bad\n"; !strings.HasSuffix(report, want) {
 		t.Errorf("%s\nwant %s", report, want)
 	}
 	for i, end := range ends {
@@ -356,7 +356,7 @@ func TestChangedDatabase(t *testing.T) {
 	})
 	_, report := h.run(exitIncomplete, "", "import", h.path("all.db"), h.path("new"))
 	if !strings.Contains(report, "key /mayfly/unknown: keys that begin with /mayfly/ are reserved\n") ||
-		!strings.Contains(report, "imported 17 containers and 4 items; 0 are dead, 0 were written later where they go to, 1 keys are bad\n") {
+		!strings.Contains(report, "imported 17 containers and 4 items; 0 are dead, 0 are older than the target's, 1 keys are bad\n") {
 		t.Error(report)
 	}
 	c, now := h.content("new"), h.clock.Now()

@@ -30,7 +30,7 @@ func TestHoldsAreKept(t *testing.T) {
 		t.Fatalf("%+v", want)
 	}
 	// The same import again changes nothing, and is no error.
-	if _, report := h.run(exitOK, lines, "import", h.path("imported")); !strings.Contains(report, "4 were written later") {
+	if _, report := h.run(exitOK, lines, "import", h.path("imported")); !strings.Contains(report, "4 are older") {
 		t.Error(report)
 	}
 }
@@ -52,7 +52,7 @@ func TestImportIntoAContainerOnHold(t *testing.T) {
 `
 	for _, dry := range []string{"--dry-run=true", "--dry-run=false"} {
 		_, report := h.run(exitIncomplete, later+strings.SplitAfter(later, "\n")[1], "import", h.path("data"), dry)
-		for _, want := range []string{"line 1: container 'orders' is on hold: case 4711", "0 containers and 1 items; 0 are dead, 1 were written later where they go to, 1 lines are bad"} {
+		for _, want := range []string{"line 1: container 'orders' is on hold: case 4711", "0 containers and 1 items; 0 are dead, 1 are older than the target's, 1 lines are bad"} {
 			if !strings.Contains(report, want) {
 				t.Errorf("%s: no %q in\n%s", dry, want, report)
 			}

@@ -183,7 +183,7 @@ func (m *importer) report() {
 	if m.dry {
 		verb = "nothing is written; the import would be of"
 	}
-	fmt.Fprintf(m.Err, "%s %d containers and %d items; %d are dead, %d were written later where they go to, %d %ss are bad\n",
+	fmt.Fprintf(m.Err, "%s %d containers and %d items; %d are dead, %d are older than the target's, %d %ss are bad\n",
 		verb, m.containers, m.done[keyspace.Stored], m.done[keyspace.Dead], m.done[keyspace.Newer], m.faults, m.unit)
 }
 

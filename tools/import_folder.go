@@ -37,6 +37,9 @@ func (m *importer) newFolderTarget(dir string) (*folderTarget, error) {
 	if err != nil {
 		return nil, err
 	}
+	if have == 0 {
+		fmt.Fprintf(m.Err, "%s is a new data folder\n", dir)
+	}
 	ks.SetMaxContainers(m.maxContainers)
 	return &folderTarget{ks: ks, wanted: m.changes}, nil
 }

@@ -388,7 +388,7 @@ func TestImportIntoAFolderInUseBefore(t *testing.T) {
 {"container":"orders","id":"b","ts":1699999999999,"doc":{"there":1}}
 `
 	_, report := h.run(exitOK, input, "import", h.path("data"))
-	if !strings.Contains(report, "1 containers and 1 items; 0 are dead, 1 were written later") {
+	if !strings.Contains(report, "1 containers and 1 items; 0 are dead, 1 are older") {
 		t.Error(report)
 	}
 	c := h.content("data")

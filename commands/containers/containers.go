@@ -134,8 +134,11 @@ func parseDeadline(s string) (string, error) {
 
 // parseHold reads the reason of a hold, "" for OFF. It keeps a copy.
 func parseHold(s string) (string, error) {
-	if redisfmt.EqualFold(s, "OFF") {
+	switch {
+	case redisfmt.EqualFold(s, "OFF"):
 		return "", nil
+	case redisfmt.EqualFold(s, "NO"), redisfmt.EqualFold(s, "YES"):
+		return "", fmt.Errorf("invalid HOLD %s: legal are a reason, such as 'case 4711', and OFF", expiry.Quote(s))
 	}
 	return strings.Clone(s), expiry.CheckHold(s)
 }

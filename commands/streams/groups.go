@@ -266,7 +266,7 @@ func parseXGroupCreate(in *engine.Input) (engine.Run, error) {
 	}
 	return func(x *engine.Context) engine.Reply {
 		err := onLog(x, func(tx *keyspace.Tx, c *keyspace.Container) error {
-			if c == nil && !o.makeStream {
+			if _, isLog := access.LogName(args[2]); c == nil && !o.makeStream && !isLog {
 				return errGroupNoKey
 			}
 			last, err := groupID(tx, c, args[4])
@@ -291,7 +291,7 @@ func parseXGroupCreate(in *engine.Input) (engine.Run, error) {
 	}, nil
 }
 
-// noLog is the error of MKSTREAM where the server would have to keep a log.
+// noLog is the error of XGROUP CREATE where the server would have to keep a log.
 func noLog(key string) error {
 	name, ok := access.LogName(key)
 	if !ok || !keyspace.ValidName(name) {

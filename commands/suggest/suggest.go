@@ -32,6 +32,7 @@ var Synonyms = map[string]string{
 
 // Hints answer names that no command of mayfly corresponds to.
 var Hints = map[string]string{
+	"container.rename": HintRename, "container.mv": HintRename, "container.move": HintRename,
 	"container.count": "did you mean DOC.COUNT?", "container.size": "did you mean DOC.COUNT?", "container.len": "did you mean DOC.COUNT?",
 	"container.flush": HintFlush, "container.clear": HintFlush, "container.empty": HintFlush, "container.truncate": HintFlush,
 	"doc.flush": HintFlush, "doc.truncate": HintFlush,
@@ -50,6 +51,7 @@ var statements = map[string]string{
 
 const (
 	HintFlush   = "FLUSHDB empties the container that SELECT chooses."
+	HintRename  = "CONTAINER.DROP orders and CONTAINER.UNDO orders AS carts gives a container with items another name: see docs/foresight.md."
 	HintQuery   = "did you mean DOC.QUERY? It finds documents by their content: DOC.QUERY container \"WHERE status = 'open'\"."
 	HintExplain = "did you mean DOC.QUERY with EXPLAIN at its end?"
 	HintIndex   = "did you mean INDEX.CREATE?"
@@ -59,6 +61,7 @@ const (
 	HintJSON    = "the JSON.* commands are those of RedisJSON 8.6; DOC.PUT, DOC.GET and DOC.PATCH work on the same documents."
 	HintLists   = "did you mean CONTAINER.LIST?"
 	HintTypes   = "values are strings, hashes, sets, sorted sets, lists and JSON, without Redis' other types: see docs/redis-compatibility.md."
+	HintPlaces  = "INDEX.CREATE shops /at GEO finds documents by their place, with DOC.QUERY: see docs/queries.md."
 	HintMissing = "Redis has this command, mayfly has not: see docs/redis-compatibility.md."
 	HintCopies  = "BACKUP and \"mayfly export\" copy the data, and the nodes of a cluster copy each other: see docs/backup-and-repair.md and docs/cluster.md."
 )
@@ -66,8 +69,9 @@ const (
 // missing are commands of Redis that do not exist here, by what to tell of them.
 var missing = map[string][]string{
 	HintTypes: strings.Fields(`
-		geoadd geodist geohash geopos georadius georadiusbymember geosearch geosearchstore pfadd pfcount pfmerge
+		pfadd pfcount pfmerge
 		setbit getbit bitcount bitop bitpos bitfield bitfield_ro`),
+	HintPlaces:  strings.Fields(`geoadd geodist geohash geopos georadius georadius_ro georadiusbymember georadiusbymember_ro geosearch geosearchstore`),
 	HintMissing: strings.Fields(`sort sort_ro dump restore function fcall fcall_ro debug lolwut`),
 	HintCopies:  strings.Fields(`migrate replicaof slaveof sync psync replconf failover`),
 }

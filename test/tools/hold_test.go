@@ -70,7 +70,7 @@ func TestHoldsBetweenRunningServers(t *testing.T) {
 		}
 	}
 	count := func(newer, bad int) string {
-		return fmt.Sprintf(" 0 items; 0 are dead, %d were written later where they go to, %d lines are bad", newer, bad)
+		return fmt.Sprintf(" 0 items; 0 are dead, %d are older than the target's, %d lines are bad", newer, bad)
 	}
 	for _, step := range []struct {
 		input, count string

@@ -94,7 +94,7 @@ func TestExportAndImportOfRunningServers(t *testing.T) {
 	strange := `{"container":"strict","default":"5","mode":"strict"}` + "\n" + `{"container":"strict","id":"refused","doc":{"ttl":0}}` + "\n"
 	_, report = harness.ToolIn(t, secret, 1, lines+dead+strange, "import", "127.0.0.1:"+b.Port)
 	if !strings.Contains(report, fmt.Sprintf("line %d: invalid ttl 0", 17+1515+3)) ||
-		!strings.Contains(report, "imported 18 containers and 1515 items; 1 are dead, 0 were written later where they go to, 1 lines are bad\n") {
+		!strings.Contains(report, "imported 18 containers and 1515 items; 1 are dead, 0 are older than the target's, 1 lines are bad\n") {
 		t.Error(report)
 	}
 	again, _ := harness.ToolIn(t, secret, 0, "", "export", "127.0.0.1:"+b.Port)
@@ -161,7 +161,7 @@ func TestDatabaseBetweenRunningServers(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "all.db")
 	harness.Tool(t, 0, "", "export", "127.0.0.1:"+a.Port, file, "--format", "buntdb")
 	_, report := harness.Tool(t, 0, "", "import", file, "127.0.0.1:"+b.Port)
-	if !strings.Contains(report, "imported 17 containers and 7 items; 0 are dead, 0 were written later where they go to, 0 keys are bad\n") {
+	if !strings.Contains(report, "imported 17 containers and 7 items; 0 are dead, 0 are older than the target's, 0 keys are bad\n") {
 		t.Error(report)
 	}
 	there, _ := harness.Tool(t, 0, "", "export", "127.0.0.1:"+a.Port)
@@ -184,7 +184,7 @@ func TestImportOfCosmosItems(t *testing.T) {
 	}
 	items := "[" + strings.Join([]string{item("left", 100, `,"ttl":1000`), item("ever", 100, `,"ttl":-1`), item("none", 100, ""), item("dead", 100, `,"ttl":99`)}, ",\n") + "]"
 	_, report := harness.Tool(t, 0, items, "import", "127.0.0.1:"+p.Port, "--container", "orders", "--ttl", "-1")
-	if !strings.Contains(report, "imported 1 containers and 3 items; 1 are dead, 0 were written later where they go to, 0 items are bad\n") {
+	if !strings.Contains(report, "imported 1 containers and 3 items; 1 are dead, 0 are older than the target's, 0 items are bad\n") {
 		t.Error(report)
 	}
 	c := p.Client()
@@ -220,7 +220,7 @@ func TestImportKeepsTimes(t *testing.T) {
 {"id":"bad","ttl":0,"_rid":"x","_ts":%[1]d}
 `, now-1000)
 	report := into(1, items, "--container", "orders", "--ttl", "2000", "--keep-times")
-	if !strings.Contains(report, "line 4: invalid ttl 0") || !strings.Contains(report, "2 items; 1 are dead, 0 were written later where they go to, 1 lines are bad\n") {
+	if !strings.Contains(report, "line 4: invalid ttl 0") || !strings.Contains(report, "2 items; 1 are dead, 0 are older than the target's, 1 lines are bad\n") {
 		t.Error(report)
 	}
 	for id, body := range map[string]string{"own": `{"id":"own","ttl":864000}`, "none": `{"id":"none"}`} {
@@ -235,7 +235,7 @@ func TestImportKeepsTimes(t *testing.T) {
 	// What was written later stays, as in a folder. Without the option a server overwrites.
 	drill.Check(t, c.Do(t.Context(), "DOC.PUT", "orders", "none", `{"here":1}`).Err())
 	lines := fmt.Sprintf(`{"container":"orders","id":"none","ts":%d000,"doc":{"there":1}}`, now-1000)
-	if report := into(0, lines, "--keep-times"); !strings.Contains(report, "0 items; 0 are dead, 1 were written later where they go to, 0 lines are bad\n") {
+	if report := into(0, lines, "--keep-times"); !strings.Contains(report, "0 items; 0 are dead, 1 are older than the target's, 0 lines are bad\n") {
 		t.Error(report)
 	}
 	if got, err := c.Do(t.Context(), "DOC.GET", "orders", "none").Text(); got != `{"here":1}` {
@@ -312,10 +312,10 @@ func TestImportRehearsed(t *testing.T) {
 		count            string
 		bad              []string
 	}{
-		{documents, "strict", "2 items; 0 are dead, 0 were written later where they go to, 4 lines are bad\n",
+		{documents, "strict", "2 items; 0 are dead, 0 are older than the target's, 4 lines are bad\n",
 			[]string{"line 2: invalid ttl 0", `line 3: invalid ends "soon"`, "line 4: ", "line 5: a value of 1044 bytes: max-value-size of 127.0.0.1:" + p.Port + " allows 1024\n"}},
-		{documents, "lenient", "4 items; 1 are dead, 0 were written later where they go to, 1 lines are bad\n", []string{"line 5: a value of 1044 bytes"}},
-		{elements, "", "1 items; 0 are dead, 0 were written later where they go to, 1 lines are bad\n", []string{"line 1: a value of 1025 bytes"}},
+		{documents, "lenient", "4 items; 1 are dead, 0 are older than the target's, 1 lines are bad\n", []string{"line 5: a value of 1044 bytes"}},
+		{elements, "", "1 items; 0 are dead, 0 are older than the target's, 1 lines are bad\n", []string{"line 1: a value of 1025 bytes"}},
 	} {
 		options := []string{}
 		if c.container != "" {
