@@ -61,12 +61,15 @@ func receive[T any](t *testing.T, c <-chan T) T {
 func freeAddrs(t *testing.T, n int) (addrs []string) {
 	t.Helper()
 	host := fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
-	for port := 10_000 + rand.IntN(14_000); len(addrs) < n; port++ {
+	for port := 10_000 + rand.IntN(14_000); len(addrs) < n && port < 1<<16; port++ {
 		addr := net.JoinHostPort(host, fmt.Sprint(port))
 		if ln, err := net.Listen("tcp", addr); err == nil { // else a process of this machine listens on all hosts
 			check(t, ln.Close())
 			addrs = append(addrs, addr)
 		}
+	}
+	if len(addrs) < n {
+		t.Fatal("no ports are free")
 	}
 	return addrs
 }

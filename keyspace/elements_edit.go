@@ -437,11 +437,7 @@ func (x *ElementsEdit) remove() (gone bool) {
 // be.
 func (tx *Tx) Move(from *Container, source string, to *Container, id string, expireAt int64, copied bool) {
 	h, kind, _ := tx.Elements(from, source)
-	if p := tx.partition(id); !h.Paged() || !copied && from == to && tx.partition(source) == p {
-		if h.Paged() && h.Collections.Dead(h.Collection, h.Limit) > 0 { // they have died under the old id
-			tx.shedKey(from.tables[p.Number], tx.find(p, from, source), h.Limit, true)
-			h, kind, _ = tx.Elements(from, source)
-		}
+	if !h.Paged() || !copied && from == to && tx.partition(source) == tx.partition(id) {
 		tx.put(to, id, Item{Kind: kind, Body: h.Body, TS: tx.now, ExpireAt: expireAt}, record.Chosen)
 		return
 	}

@@ -498,8 +498,8 @@ func TestDeletesOnAFullDisk(t *testing.T) {
 	}
 }
 
-// RENAME takes a collection's dead elements along, and puts it in place of another with dead elements of its
-// own: each death is logged once, under the key that had the element then.
+// RENAME may take a collection's dead elements along, and puts it in place of another with dead elements of
+// its own: each death is logged once. What goes along within a partition is logged under the new key.
 func TestRenameLogsDeadElementsOnce(t *testing.T) {
 	t.Parallel()
 	for _, samePartition := range []bool{true, false} {
@@ -535,6 +535,9 @@ func TestRenameLogsDeadElementsOnce(t *testing.T) {
 			}
 			slices.Sort(got)
 			want := []string{source + " of " + source, to + " of " + to}
+			if samePartition && !copied {
+				want[0] = to + " of " + source
+			}
 			if slices.Sort(want); !slices.Equal(got, want) {
 				t.Errorf("in the same partition %v, copied %v: %q, want %q", samePartition, copied, got, want)
 			}

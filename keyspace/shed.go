@@ -217,7 +217,7 @@ func (tx *Tx) shedDue(t *table, due expiry.Limits, n int) int {
 }
 
 // logElements adds the entries of the dead elements of a key that is about to be replaced by an item, or
-// removed. There are none to add if they stay, or if they are those of another key by now.
+// removed. There are none to add if they stay, or if RENAME has made them those of another key.
 func (tx *Tx) logElements(t *table, key *memtable.Entry, by Item) {
 	if t.C.deaths != nil {
 		if c := collectionOf(t, key); c != nil && t.At(c.Key) == key && (!by.Kind.IsCollection() || t.Pages.Collections.Of(by.Body) != c) {

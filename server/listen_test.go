@@ -21,8 +21,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownHost is an address of the loopback interface for one test alone: all its ports are free. It belongs to
-// the one who listens on the port discard.
+// ownHost is an address of the loopback interface for one test alone: the ports below are free there. It
+// belongs to the one who listens on the port discard.
 func ownHost(t testing.TB) string {
 	t.Helper()
 	for range 100 {
@@ -36,13 +36,22 @@ func ownHost(t testing.TB) string {
 	return ""
 }
 
-// Ports of a host that a test has to itself.
-const (
-	port       = 6379
-	securePort = 6380
-	otherPort  = 6381
-	discard    = "6382"
+// Ports of a host that a test has to itself. No process of the machine listens on them on all hosts.
+var (
+	port       = anyPort()
+	securePort = anyPort()
+	otherPort  = anyPort()
+	discard    = strconv.Itoa(anyPort())
 )
+
+func anyPort() int {
+	for {
+		n := 24_000 + rand.IntN(8_000)
+		if ln, err := net.Listen("tcp", fmt.Sprint(":", n)); err == nil && ln.Close() == nil {
+			return n
+		}
+	}
+}
 
 func TestListen(t *testing.T) {
 	t.Parallel()

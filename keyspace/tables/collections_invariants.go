@@ -41,7 +41,7 @@ func (t *Table[C]) checkPages() (err error) {
 		}
 		head, _ := elements.ReadHead(it.Body)
 		c := cs.byNumber[head.Number]
-		if c == nil || t.At(c.Key) != e || c.Head != head {
+		if c == nil || t.At(c.Key) != e || c.Head != head || c.former != 0 {
 			err = fmt.Errorf("%q has the head %+v, known is %+v", t.ID(e), head, c)
 			return false
 		}
