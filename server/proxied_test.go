@@ -64,6 +64,12 @@ func TestStopOfAFollower(t *testing.T) {
 			nc, err := ln.Accept()
 			drill.Check(t, err)
 			leader := newClient(t, nc)
+			if begin, _ := leader.r.Peek(2); string(begin) == "*2" { // on a busy machine they have waited, and a note says so
+				for range strings.Count(command("", "ms"), "\n") {
+					_, err := leader.r.ReadString('\n')
+					drill.Check(t, err)
+				}
+			}
 			leader.expect(command("INCR") + command("BLPOP"))
 			stopped := make(chan error)
 			go func() { stopped <- s.Stop(t.Context()) }()
