@@ -178,6 +178,9 @@ func TestPoints(t *testing.T) {
 		{"ST_WITHIN(" + at("179.9,0") + ", ST_BOX(179, -1, -179, 1))", "true"},
 		{"ST_WITHIN(" + at("-179.9,0") + ", ST_BOX(179, -1, -179, 1))", "true"},
 		{"ST_WITHIN(" + at("0,0") + ", ST_BOX(179, -1, -179, 1))", "false"},
+		{"ST_WITHIN(" + at("-77,-12") + ", ST_BOX(170, -60, 1, 60))", "true"},
+		{"ST_WITHIN(" + at("178,-18") + ", ST_BOX(170, -60, 1, 60))", "true"},
+		{"ST_WITHIN(" + at("77,28") + ", ST_BOX(170, -60, 1, 60))", "false"},
 		{"ST_BOX(-1, -1, 1, 1)", `{"type":"Polygon","coordinates":[[[-1,-1],[1,-1],[1,1],[-1,1],[-1,-1]]]}`},
 		{"ST_BOX(0, 1, 1, 0)", ""}, {"ST_BOX(0, 0, 181, 1)", ""}, {"ST_BOX(0, 0, '1', 1)", ""},
 	} {

@@ -75,7 +75,10 @@ func box(e *Evaluator, args []Value) Value {
 	if south > north {
 		return Value{}
 	}
-	if west > east {
+	switch { // longitudes of a polygon lie within ±360
+	case west > east && east > 0:
+		west -= 360
+	case west > east:
 		east += 360
 	}
 	out := []byte(`{"type":"Polygon","coordinates":[[`)
