@@ -38,20 +38,29 @@ func ownHost(t testing.TB) string {
 
 // Ports of a host that a test has to itself. No process of the machine listens on them on all hosts.
 var (
-	port       = anyPort()
-	securePort = anyPort()
-	otherPort  = anyPort()
-	discard    = strconv.Itoa(anyPort())
+	port       = freePort()
+	securePort = freePort()
+	otherPort  = freePort()
+	discard    = strconv.Itoa(freePort())
 )
 
-func anyPort() int {
+// freePort is a port on which no process listens, in a range that no connections are made from. It gives each
+// port once. The tests of other packages have other ranges.
+func freePort() int {
 	for {
-		n := 24_000 + rand.IntN(8_000)
+		n := int(lastPort.Add(1))
 		if ln, err := net.Listen("tcp", fmt.Sprint(":", n)); err == nil && ln.Close() == nil {
 			return n
 		}
 	}
 }
+
+// lastPort is the port that freePort has tried last.
+var lastPort = func() *atomic.Int64 {
+	n := new(atomic.Int64)
+	n.Store(24_000 + rand.Int64N(7_000))
+	return n
+}()
 
 func TestListen(t *testing.T) {
 	t.Parallel()

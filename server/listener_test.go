@@ -2,8 +2,6 @@ package server
 
 import (
 	"errors"
-	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -14,21 +12,8 @@ import (
 	"mayfly/test/drill"
 )
 
-// freePort is an unused port of the loopback interface, in a range that no connections are made from.
-func freePort(t *testing.T) int {
-	t.Helper()
-	for range 100 {
-		if ln, err := net.Listen("tcp4", fmt.Sprint("127.0.0.1:", 9_000+rand.IntN(1_000))); err == nil {
-			defer closeListeners([]net.Listener{ln})
-			return ln.Addr().(*net.TCPAddr).Port
-		}
-	}
-	t.Fatal("no port is free")
-	return 0
-}
-
 func TestTCP(t *testing.T) {
-	port := freePort(t)
+	port := freePort()
 	list, err := listenTCP([]string{"127.0.0.1", "-192.0.2.1", "127.0.0.2"}, port, 511)
 	drill.Check(t, err)
 	defer closeListeners(list)
@@ -48,7 +33,7 @@ func TestTCP(t *testing.T) {
 		closeListeners(list)
 	}
 	// An address that fails takes those before it along.
-	other := freePort(t)
+	other := freePort()
 	if _, err := listenTCP([]string{"127.0.0.1", "192.0.2.1"}, other, 0); err == nil {
 		t.Fatal("listens on an address that the machine does not have")
 	}

@@ -53,8 +53,10 @@ func Taking(keys []string, kind keyspace.Kind, ms int64, take func(x *engine.Con
 				if reply, taken := take(x, key); taken {
 					return reply
 				}
-			} else if err := notOther(x, key, kind); err != nil && !x.HasWaited() {
-				return engine.Fail(err)
+			} else if !x.HasWaited() {
+				if err := notOther(x, key, kind); err != nil {
+					return engine.Fail(err)
+				}
 			}
 		}
 		if ms < 0 || x.Queued {

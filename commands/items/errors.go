@@ -9,6 +9,7 @@ const (
 	errOptionRange    = "ERR invalid %s %s: legal are %d to %d%s"
 	errTimeout        = engine.Error("ERR timeout is not an integer or out of range")
 	errNegativeTime   = engine.Error("ERR timeout is negative")
+	ErrNotPositive    = engine.Error("ERR value is out of range, must be positive")
 	errNotInt32       = engine.Error("ERR value is out of range, value must between -2147483648 and 2147483647")
 	errExpireConflict = engine.Error("ERR NX and XX, GT or LT options at the same time are not compatible")
 	errExpireOrder    = engine.Error("ERR GT and LT options at the same time are not compatible")

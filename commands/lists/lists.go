@@ -89,7 +89,7 @@ func popping(name, summary string, left bool) engine.Command {
 		}
 		count, ok := redisfmt.ParseInt(in.Args[2])
 		if !ok || count < 0 {
-			return nil, engine.Error("ERR value is out of range, must be positive")
+			return nil, items.ErrNotPositive
 		}
 		return items.OnListChange(func(x *engine.Context, h *items.ListChange) (engine.Reply, []string) {
 			switch {

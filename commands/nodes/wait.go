@@ -15,7 +15,6 @@ const (
 	ErrWaitAtReplica    = engine.Error("ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a replica is configured to be writable (which is not the default) writes to replicas are just local and are not propagated.")
 	errWaitAOFAtReplica = engine.Error("ERR WAITAOF cannot be used with replica instances. Please also note that writes to replicas are just local and are not propagated.")
 	errNumLocal         = engine.Error("ERR value is out of range, value must between 0 and 1")
-	errNumReplicas      = engine.Error("ERR value is out of range, must be positive")
 )
 
 // WaitCommand counts the nodes that have a client's writes.
@@ -60,7 +59,7 @@ func parseWaitAOF(in *engine.Input) (engine.Run, error) {
 		return nil, engine.ErrNotInteger
 	}
 	if n < 0 {
-		return nil, errNumReplicas
+		return nil, items.ErrNotPositive
 	}
 	limit, err := parseLimit(in.Args[3])
 	return awaited(local == 1, n, limit, func(synced bool, others int) engine.Reply {

@@ -134,8 +134,6 @@ func runSMove(x *engine.Context) engine.Reply {
 	return engine.Flag(true)
 }
 
-const errPositive = engine.Error("ERR value is out of range, must be positive")
-
 func parseSPop(in *engine.Input) (engine.Run, error) {
 	switch len(in.Args) {
 	case 2:
@@ -146,7 +144,7 @@ func parseSPop(in *engine.Input) (engine.Run, error) {
 	}
 	count, ok := redisfmt.ParseInt(in.Args[2])
 	if !ok || count < 0 {
-		return nil, errPositive
+		return nil, items.ErrNotPositive
 	}
 	return items.OnChange(keyspace.SetKind, func(x *engine.Context, h *items.Change) (engine.Reply, []string) {
 		if !h.Exists() || count == 0 {

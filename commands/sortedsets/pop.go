@@ -54,7 +54,7 @@ func popping(name, summary string, highest bool) engine.Command {
 		}
 		count, ok := redisfmt.ParseInt(in.Args[2])
 		if !ok || count < 0 {
-			return nil, engine.Error("ERR value is out of range, must be positive")
+			return nil, items.ErrNotPositive
 		}
 		return run(count, true), nil
 	})
