@@ -465,7 +465,7 @@ func (m *jsonModel) step() (args []string, want string) {
 			return engine.Bulk(popped), true, ""
 		})
 	case "json.arrtrim":
-		start, stop := m.rand.IntN(5)-2, m.rand.IntN(6)-2
+		start, stop := m.rand.IntN(5)-2, m.rand.IntN(9)-5
 		args = append(args, strconv.Itoa(start), strconv.Itoa(stop))
 		r, err = m.change(key, p, "not an array", true, func(n *jsonNode) (engine.Reply, bool, string) {
 			if n.kind != '[' {
@@ -476,7 +476,7 @@ func (m *jsonModel) step() (args []string, want string) {
 				from = max(from+len(n.elems), 0)
 			}
 			if to < 0 {
-				to += len(n.elems)
+				to = max(to+len(n.elems), 0)
 			}
 			if to = min(to, len(n.elems)-1); from > to {
 				n.elems = nil

@@ -189,7 +189,7 @@ func TestArrays(t *testing.T) {
 	for _, tt := range []struct {
 		start, stop int
 		want        string
-	}{{0, -1, "[0, 1,2,3]"}, {1, 2, "[1,2]"}, {-2, 9, "[2,3]"}, {3, 1, "[]"}, {9, 12, "[]"}, {-9, 0, "[0]"}, {0, -9, "[]"}} {
+	}{{0, -1, "[0, 1,2,3]"}, {1, 2, "[1,2]"}, {-2, 9, "[2,3]"}, {3, 1, "[]"}, {9, 12, "[]"}, {-9, 0, "[0]"}, {0, -9, "[0]"}, {1, -9, "[]"}} {
 		if got, n := Trim("[0, 1,2,3]", tt.start, tt.stop); got != tt.want || n != Length(got) {
 			t.Errorf("Trim %d %d: %s, %d", tt.start, tt.stop, got, n)
 		}

@@ -245,14 +245,14 @@ func Pop(array string, index int) (text, popped string) {
 }
 
 // Trim returns an array with the elements from start to stop, both included, and the new length. Negative
-// indices count from the end.
+// indices count from the end; those before the first element are its own.
 func Trim(array string, start, stop int) (text string, length int) {
 	at := elements(array)
 	if start < 0 {
 		start = max(start+len(at), 0)
 	}
 	if stop < 0 {
-		stop += len(at)
+		stop = max(stop+len(at), 0)
 	}
 	stop = min(stop, len(at)-1)
 	if start > stop {
