@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestQueryOrderUndefined: documents whose first value of ORDER BY is undefined are left out when an index
@@ -42,6 +43,51 @@ func TestQueryOrderUndefined(t *testing.T) {
 		}
 		if r := w.do(1, "DOC.QUERY", "c", tt.query, "EXPLAIN"); r.Elems[9].Str != "index" {
 			t.Errorf("%s: plan %s", tt.query, notation(r))
+		}
+	}
+}
+
+// TestPagesOfTimeLeft: all pages of a query count the time left from the moment of the first, so that no row
+// comes twice and none is left out while time goes on.
+func TestPagesOfTimeLeft(t *testing.T) {
+	t.Parallel()
+	for _, query := range []string{
+		"SELECT VALUE _id ORDER BY _ttlleft",
+		"SELECT VALUE _id ORDER BY _ttlleft DESC",
+		"SELECT VALUE _id ORDER BY _ttlleft, n DESC",
+		"SELECT VALUE _id ORDER BY n DESC, _ttlleft",
+		"SELECT VALUE _id ORDER BY _expiresat DESC",
+		"SELECT VALUE _id WHERE n = 1 ORDER BY _ttlleft",
+		"SELECT VALUE _id WHERE _id IN ('1', '3', '5', '7', '9') ORDER BY _ttlleft DESC",
+		"SELECT VALUE _id WHERE _ttlleft > 99.5 ORDER BY _ttlleft DESC",
+		"SELECT VALUE _id WHERE _ttlleft > 99.5 ORDER BY n",
+		"SELECT VALUE _id WHERE _ttlleft > 99.5",
+		"SELECT VALUE _id WHERE _ttlleft + 0 > 99.5",
+		"SELECT _ttlleft, COUNT(1) AS documents GROUP BY _ttlleft",
+		"SELECT n, MAX(_ttlleft) AS longest GROUP BY n",
+	} {
+		w := newHarness(t)
+		w.do(1, "CONTAINER.SET", "c", "TTL", "100")
+		w.do(1, "INDEX.CREATE", "c", "/n")
+		for i := range 12 {
+			w.do(1, "DOC.PUT", "c", fmt.Sprint(i), fmt.Sprintf(`{"n":%d}`, i%3))
+			w.clock.Advance(50 * time.Millisecond)
+		}
+		w.engine.Keyspace().BuildIndexes()
+		_, want := w.queryPage(t, "c", query)
+		if len(want) < 3 {
+			t.Fatalf("%s: %q", query, want)
+		}
+		var got []string
+		for cursor := "0"; len(got) <= len(want); w.clock.Advance(70 * time.Millisecond) {
+			var page []string
+			cursor, page = w.queryPage(t, "c", query, "COUNT", "2", "CURSOR", cursor)
+			if got = append(got, page...); cursor == "0" {
+				break
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: pages of %q, want %q", query, got, want)
 		}
 	}
 }

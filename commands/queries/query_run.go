@@ -73,13 +73,16 @@ func (d *documentQuery) run(x *engine.Context) engine.Reply {
 		documentQuery: d, x: x, c: c, budget: queryBudget(x), watch: x.WatchClient(),
 		documents: documentReader{needs: d.query.Needs(), now: x.Now()},
 	}
+	if d.from.Moment > 0 {
+		r.documents.now = d.from.Moment
+	}
 	if d.explain {
 		r.roots = d.query.Roots()
 	}
 	if err := r.choose(); err != nil {
 		return engine.Fail(err)
 	}
-	options := page.Options{Count: d.count, Ordered: r.ordered(), Defined: r.ordersDefined(), Shared: true, Proven: r.proves()}
+	options := page.Options{Count: d.count, Moment: r.documents.now, Ordered: r.ordered(), Defined: r.ordersDefined(), Shared: true, Proven: r.proves()}
 	if d.meta {
 		options.Whole = func(*query.Document) string { return items.WithMeta(r.current.Body, *r.current) }
 	}
@@ -186,7 +189,7 @@ func (r *queryRun) choose() error {
 
 // chooseEnds plans to read the documents in the order of their ends, if the query asks for those.
 func (r *queryRun) chooseEnds() {
-	if ends, ok := predicates.EndsOf(r.query, r.x.Now()); ok {
+	if ends, ok := predicates.EndsOf(r.query, r.documents.now); ok {
 		ends.Ordered = ends.Ordered && !r.from.Sorted() // the pages before were sorted
 		r.ends = &ends
 	}

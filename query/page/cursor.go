@@ -13,6 +13,7 @@ type Cursor struct {
 	Position string // of the documents, as the caller gave it; "" for the first one
 	Offset   int64  // rows to skip
 	Limit    int64  // rows to come; -1 for all
+	Moment   int64  // at which the time left counts, ms since 1970; 0 for the present
 
 	key []query.Value // of the last row, if rows are sorted
 	id  string
@@ -50,7 +51,10 @@ func ParseCursor(q *query.Query, text string) (Cursor, error) {
 		}
 		c.id = d.text()
 	}
-	if d.bad || len(d.data) > 0 || c.Offset < 0 || c.Offset > q.Offset() || c.Limit < -1 || (c.Limit < 0) != (q.Limit() < 0) || c.Limit > q.Limit() || c.key != nil && len(c.key) != max(len(q.Directions()), q.GroupPaths()) {
+	if q.Needs().Ends && len(d.data) > 0 { // cursors of older versions have none
+		c.Moment = int64(d.uint())
+	}
+	if d.bad || len(d.data) > 0 || c.Offset < 0 || c.Moment < 0 || c.Offset > q.Offset() || c.Limit < -1 || (c.Limit < 0) != (q.Limit() < 0) || c.Limit > q.Limit() || c.key != nil && len(c.key) != max(len(q.Directions()), q.GroupPaths()) {
 		return Cursor{}, ErrCursor
 	}
 	return c, nil
@@ -70,6 +74,9 @@ func (c *Cursor) encode(q *query.Query) string {
 			out = v.AppendBinary(out)
 		}
 		out = appendText(out, c.id)
+	}
+	if q.Needs().Ends {
+		out = binary.AppendUvarint(out, uint64(c.Moment))
 	}
 	return base64.RawURLEncoding.EncodeToString(out)
 }

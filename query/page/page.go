@@ -21,6 +21,9 @@ const (
 // Options say what a page may hold.
 type Options struct {
 	Count int // rows
+	// Moment is when the time left of documents counts, in ms since 1970. Cursors keep it, so that rows stay in
+	// order from page to page.
+	Moment int64
 	// Ordered says that documents come in the order of ORDER BY.
 	Ordered bool
 	// Defined says that the first value of ORDER BY is defined in documents marked as proven.
@@ -207,7 +210,7 @@ func (p *Page) Finish(position string) (rows []Row, next string, err error) {
 		if p.limit == 0 || position == "" {
 			return p.rows, "0", nil
 		}
-		next = (&Cursor{Position: position, Offset: p.offset, Limit: p.limit}).encode(p.q)
+		next = (&Cursor{Position: position, Offset: p.offset, Limit: p.limit, Moment: p.options.Moment}).encode(p.q)
 		return p.rows, next, checkCursor(next)
 	}
 	switch {
@@ -229,7 +232,7 @@ func (p *Page) Finish(position string) (rows []Row, next string, err error) {
 		p.emit(row.Row)
 		last := i+1 == len(p.sorted.rows)
 		if p.distinct == nil && p.limit != 0 && (p.full() && !(last && p.groups != nil) || p.cut && last) {
-			next = (&Cursor{Limit: p.limit, key: row.keys, id: row.id}).encode(p.q)
+			next = (&Cursor{Limit: p.limit, Moment: p.options.Moment, key: row.keys, id: row.id}).encode(p.q)
 			return p.rows, next, checkCursor(next)
 		}
 	}
