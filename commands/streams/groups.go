@@ -266,7 +266,10 @@ func parseXGroupCreate(in *engine.Input) (engine.Run, error) {
 	}
 	return func(x *engine.Context) engine.Reply {
 		err := onLog(x, func(tx *keyspace.Tx, c *keyspace.Container) error {
-			if _, isLog := access.LogName(args[2]); c == nil && !o.makeStream && !isLog {
+			if c == nil && !o.makeStream {
+				if _, isLog := access.LogName(args[2]); isLog {
+					return noLog(args[2])
+				}
 				return errGroupNoKey
 			}
 			last, err := groupID(tx, c, args[4])
