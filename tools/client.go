@@ -209,10 +209,7 @@ func (c *client) send(command string, args ...any) error { return c.conn.Send(co
 // receive returns the next reply. An error of the server is a redis.Error, also if it is one of the replies
 // of EXEC.
 func (c *client) receive() (any, error) {
-	if err := c.conn.Flush(); err != nil {
-		return nil, err
-	}
-	reply, err := c.conn.Receive()
+	reply, err := c.receiveParts()
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +219,16 @@ func (c *client) receive() (any, error) {
 			return nil, refused
 		}
 	}
-	return text(reply), nil
+	return reply, nil
+}
+
+// receiveParts is receive, but errors among the replies of EXEC stay there.
+func (c *client) receiveParts() (any, error) {
+	if err := c.conn.Flush(); err != nil {
+		return nil, err
+	}
+	reply, err := c.conn.Receive()
+	return text(reply), err
 }
 
 // text makes strings of all bytes of a reply.

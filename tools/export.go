@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 
 	"mayfly/expiry"
@@ -306,12 +307,19 @@ func indexesOf(conn *client, name string) (list [][]string, err error) {
 	return list, nil
 }
 
-// documents exports the container's documents. One transaction reads each portion, so that a document
-// and the time of its last write belong together.
+// documents exports the container's documents.
 func (s *source) documents() error {
+	return s.scan([]any{"DOC.SCAN", s.state.Name}, nil, func(ids []any) error {
+		_, err := s.documentsOf(ids) // what has another type by now is a key
+		return err
+	})
+}
+
+// documentsOf exports the documents among ids, and returns those that have another type. One transaction reads
+// them, so that a document and the time of its last write belong together.
+func (s *source) documentsOf(ids []any) (others []any, err error) {
 	name := s.state.Name
-	scan := []any{"DOC.SCAN", name}
-	return s.each(scan, nil, &questions{"DOC.GET", []any{name}, nil, "DOC.META"}, func(id string, answer, meta any) error {
+	return s.ask(ids, &questions{"DOC.GET", []any{name}, nil, "DOC.META"}, func(id string, answer, meta any) error {
 		body := fmt.Sprint(answer)
 		ts, err := field[int64](meta, "ts")
 		if err != nil {
@@ -351,26 +359,66 @@ func (s *source) keys() error {
 	}
 	ends := elementEnds{s.conn, make(map[keyspace.Kind]bool)}
 	for _, name := range slices.Sorted(maps.Keys(sources)) {
-		if from := sources[name]; from.kind != keyspace.Document {
-			if err := s.keysOf(name, &from, &ends); err != nil {
-				return err
+		from := sources[name]
+		if from.kind == keyspace.Document {
+			continue
+		}
+		err := s.scan([]any{"SCAN"}, []any{"TYPE", name}, func(ids []any) error {
+			others, err := s.keysOf(ids, &from, &ends)
+			for err == nil && len(others) > 0 {
+				others, err = s.changed(others, name, &ends)
 			}
+			return err
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// keysOf exports the keys of a type.
-func (s *source) keysOf(name string, from *typeSource, ends *elementEnds) error {
-	ask := questions{from.get, nil, from.args, "PEXPIRETIME"}
-	return s.each([]any{"SCAN"}, []any{"TYPE", name}, &ask, func(id string, answer, end any) error {
+// changed exports keys that have got another type since they were found, if that is one of those which the
+// server was asked for up to last: the others are found with their type. It returns those that have changed
+// again.
+func (s *source) changed(ids []any, last string, ends *elementEnds) (again []any, err error) {
+	for _, id := range ids {
+		reply, err := s.conn.do("TYPE", id)
+		if err != nil {
+			return nil, err
+		}
+		name := fmt.Sprint(reply)
+		from, ok := sources[name]
+		var others []any
+		switch {
+		case !ok:
+		case from.kind == keyspace.Document:
+			others, err = s.documentsOf([]any{id})
+		case name <= last:
+			others, err = s.keysOf([]any{id}, &from, ends)
+		}
+		if err != nil {
+			return nil, err
+		}
+		again = append(again, others...)
+	}
+	return again, nil
+}
+
+// keysOf exports the keys of a type among ids, and returns those that have another one.
+func (s *source) keysOf(ids []any, from *typeSource, ends *elementEnds) (others []any, err error) {
+	var changed []any // between the two transactions
+	others, err = s.ask(ids, &questions{from.get, nil, from.args, "PEXPIRETIME"}, func(id string, answer, end any) error {
 		body, ok := from.bodyOf(answer)
 		if !ok {
 			return nil // it has died
 		}
 		if from.kind.IsCollection() && from.kind != keyspace.ListKind {
 			var err error
-			if body, err = ends.add(id, from.kind, body); err != nil || body == "" {
+			if body, err = ends.add(id, from.kind, body); isWrongType(err) {
+				changed = append(changed, id)
+				return nil
+			}
+			if err != nil || body == "" {
 				return err
 			}
 		}
@@ -385,38 +433,23 @@ func (s *source) keysOf(name string, from *typeSource, ends *elementEnds) error 
 		}
 		return s.item(s.state.Name, id, keyspace.Item{Kind: from.kind, Body: body, ExpireAt: own})
 	})
+	return append(others, changed...), err
 }
 
-// questions are two about an id: a command with its arguments before and after the id, and another.
-type questions struct {
-	ask           string
-	before, after []any
-	askAlso       string
-}
-
-// each scans the container and asks two questions about every id, one transaction for each portion.
-func (s *source) each(scan, options []any, q *questions, visit func(id string, answer, more any) error) error {
+// scan scans the container, and visits the ids of each portion.
+func (s *source) scan(command, options []any, visit func(ids []any) error) error {
 	for cursor := "0"; ; {
-		args := append(append(slices.Clone(scan[1:]), cursor, "COUNT", s.portion), options...)
-		reply, err := s.conn.do(scan[0].(string), args...)
+		args := append(append(slices.Clone(command[1:]), cursor, "COUNT", s.portion), options...)
+		reply, err := s.conn.do(command[0].(string), args...)
 		if err != nil {
 			return err
 		}
 		page, _ := reply.([]any)
 		if len(page) != 2 {
-			return fmt.Errorf("%v: the reply has %d parts", scan[0], len(page))
+			return fmt.Errorf("%v: the reply has %d parts", command[0], len(page))
 		}
-		ids, _ := page[1].([]any)
-		answers, err := s.ask(ids, q)
-		if err != nil {
-			return fmt.Errorf("%s: %w", q.ask, err)
-		}
-		for i, id := range ids {
-			body, more := answers[2*i], answers[2*i+1]
-			if body == nil {
-				continue // it died or was deleted after the scan
-			}
-			if err := visit(fmt.Sprint(id), body, more); err != nil {
+		if ids, _ := page[1].([]any); len(ids) > 0 {
+			if err := visit(ids); err != nil {
 				return err
 			}
 		}
@@ -426,8 +459,45 @@ func (s *source) each(scan, options []any, q *questions, visit func(id string, a
 	}
 }
 
-// ask asks two questions about each id, in one transaction, and returns the answers in turn.
-func (s *source) ask(ids []any, q *questions) ([]any, error) {
+// questions are two about an id: a command with its arguments before and after the id, and another.
+type questions struct {
+	ask           string
+	before, after []any
+	askAlso       string
+}
+
+// ask asks two questions about each id, in one transaction, and visits the answers. It returns the ids whose
+// items have another type. If the server refuses the whole, as it does if the replies are too long, halves are
+// asked for.
+func (s *source) ask(ids []any, q *questions, visit func(id string, answer, more any) error) (others []any, err error) {
+	answers, err := s.transact(ids, q)
+	if half := len(ids) / 2; err != nil && half > 0 {
+		if others, err = s.ask(ids[:half], q, visit); err != nil {
+			return nil, err
+		}
+		more, err := s.ask(ids[half:], q, visit)
+		return append(others, more...), err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", q.ask, err)
+	}
+	for i, id := range ids {
+		answer, more := answers[2*i], answers[2*i+1]
+		switch err, _ := answer.(error); {
+		case answer == nil: // it died or was deleted after the scan
+		case err != nil:
+			others = append(others, id)
+		default:
+			if err := visit(fmt.Sprint(id), answer, more); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return others, nil
+}
+
+// transact returns the answers in turn. Those about an item of another type are errors.
+func (s *source) transact(ids []any, q *questions) (answers []any, err error) {
 	if err := s.conn.send("MULTI"); err != nil {
 		return nil, err
 	}
@@ -444,13 +514,24 @@ func (s *source) ask(ids []any, q *questions) ([]any, error) {
 	var refused error
 	for range 2*len(ids) + 2 { // those of MULTI and of each question come first
 		var err error
-		if reply, err = s.conn.receive(); err != nil {
+		if reply, err = s.conn.receiveParts(); err != nil {
 			refused = cmp.Or(refused, err)
 		}
 	}
-	answers, _ := reply.([]any)
+	answers, _ = reply.([]any)
 	if refused == nil && len(answers) != 2*len(ids) {
 		refused = fmt.Errorf("EXEC has %d replies for %d questions", len(answers), 2*len(ids))
 	}
+	for _, a := range answers {
+		if err, _ := a.(error); err != nil && !isWrongType(err) {
+			refused = cmp.Or(refused, err)
+		}
+	}
 	return answers, refused
+}
+
+// isWrongType reports whether an error of the server says that an item has another type than a command reads.
+func isWrongType(err error) bool {
+	var refused redis.Error
+	return errors.As(err, &refused) && strings.HasPrefix(string(refused), "WRONGTYPE ")
 }
