@@ -211,3 +211,38 @@ func TestWrongPasswordsAreLogged(t *testing.T) {
 		}
 	}
 }
+
+// In a transaction an attempt does not wait: once the next one would have to, the password is not looked at.
+func TestGuessesInTransaction(t *testing.T) {
+	t.Parallel()
+	g := newGuessing(t)
+	g.do(9, "ACL", "SETUSER", "u", "on", "nopass", "+@all", "-@dangerous")
+	s := unauthenticated(50, "192.0.2.1:1")
+	if _, out := g.attempt(s, "AUTH", "u", "x"); out.Reply.Str != "OK" {
+		t.Fatalf("%s", notation(out.Reply))
+	}
+	g.engine.Execute(s, []string{"MULTI"})
+	for i := range 50 {
+		command := []string{"AUTH", "guess"}
+		if i%2 == 1 {
+			command = []string{"HELLO", "3", "AUTH", "default", "guess"}
+		}
+		if out := g.engine.Execute(s, command); out.Reply.Str != "QUEUED" {
+			t.Fatalf("%s", notation(out.Reply))
+		}
+	}
+	g.engine.Execute(s, []string{"AUTH", "secret"})
+	replies := g.engine.Execute(s, []string{"EXEC"}).Reply.Elems
+	refused := 0
+	for _, r := range replies {
+		if strings.HasPrefix(r.Str, "ERR wrong passwords delay the next attempt") {
+			refused++
+		}
+	}
+	if n := g.engine.Auth.Denied.Load(); len(replies) != 51 || n != 3 || refused != 48 || s.User() != "u" {
+		t.Errorf("%d replies, %d passwords looked at, %d refused; the client is %s", len(replies), n, refused, s.User())
+	}
+	if d, out := g.attempt(s, "AUTH", "secret"); d == 0 || out.Reply.Str != "OK" {
+		t.Errorf("after %v: %s", d, notation(out.Reply))
+	}
+}

@@ -605,6 +605,24 @@ func TestUsersAreShown(t *testing.T) {
 	}
 }
 
+// TestClearingHistoryIsAChange: who may only read a container may not erase its history.
+func TestClearingHistoryIsAChange(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	w.do(1, "CONTAINER.CREATE", "orders", "TTL", "5")
+	for user, rules := range map[string][]string{
+		"reader": {"-@all", "+@read", "~*"}, "keys": {"+@all", "%R~*"}, "writer": {"-@all", "+container.history", "+container.set", "~*"},
+	} {
+		w.do(1, append([]string{"ACL", "SETUSER", user, "on", "nopass", "db=orders"}, rules...)...)
+		if r := w.do(1, "ACL", "DRYRUN", user, "CONTAINER.HISTORY", "orders"); r.Str != "OK" {
+			t.Errorf("%s reads the history: %s", user, notation(r))
+		}
+		if r := w.do(1, "ACL", "DRYRUN", user, "CONTAINER.HISTORY", "orders", "CLEAR"); (r.Str == "OK") != (user == "writer") {
+			t.Errorf("%s clears the history: %s", user, notation(r))
+		}
+	}
+}
+
 // TestProxyOfUsers shows what a follower passes on for a user who may not do everything: what that user may
 // do, with the user's name.
 func TestProxyOfUsers(t *testing.T) {

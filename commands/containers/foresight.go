@@ -39,7 +39,9 @@ var ForesightCommands = []engine.Command{
 		Name: "container.history", Syntax: "name [COUNT count | CLEAR]",
 		Summary: "Lists the newest changes of a container, the newest first: what, when, and by which client. CLEAR erases them, with names of clients and reasons of holds, but for the rule that is in force and since when.",
 		Flags:   engine.ReadOnly, Scope: engine.ScopeNone, Parse: parseContainerHistory,
-		Clear: &engine.Command{Flags: engine.Write, Scope: engine.ScopeAll, Parse: parseHistoryClear},
+		Clear: &engine.Command{
+			Name: "container.set", Touches: engine.TouchesNamed | engine.WritesUnnamed, Flags: engine.Write, Scope: engine.ScopeAll, Parse: parseHistoryClear,
+		},
 	},
 }
 

@@ -69,8 +69,8 @@ type Command struct {
 	// command by itself.
 	Sub []Command
 
-	// Clear is the command if its second argument, and last, is CLEAR. Only its Flags, Scope and Parse count.
-	// Nil: there is none.
+	// Clear is the command if its second argument, and last, is CLEAR. Its Name is that of the command which
+	// users must be allowed. Only its Flags, Touches, Scope and Parse count besides. Nil: there is none.
 	Clear *Command
 
 	// What COMMAND reports besides, words separated by spaces. Most rows leave it empty.

@@ -289,7 +289,7 @@ func (e *Engine) execute(s *Session, args []string, out *Outcome) {
 		out.Deferred, out.Relay = true, true
 		return
 	}
-	if err == nil && r.Flags&NoAuth != 0 {
+	if err == nil && r.Flags&NoAuth != 0 && !s.Multi.Open {
 		if out.Resume = e.awaitsDelay(s, r, args); out.Resume != nil {
 			out.Deferred = true
 			return

@@ -64,6 +64,7 @@ const (
 	errNoSubcommand   = "ERR unknown subcommand '%s'. Try %s HELP."
 	ErrSubcommandCall = "ERR unknown subcommand or wrong number of arguments for '%s'. Try %s HELP."
 	errNoMulti        = "ERR %s without MULTI"
+	errGuessInMulti   = Error("ERR wrong passwords delay the next attempt, and a transaction does not wait: send it outside MULTI")
 	errOnlySubscribed = "ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
 	ErrInvalidExpire  = "ERR invalid expire time in '%s' command"
 	errUnprintable    = "ERR %s cannot contain spaces, newlines or special characters."

@@ -166,7 +166,7 @@ func (e *Engine) Refusal(user, container string, words []string) string {
 func (e *Engine) callOf(s *Session, r *Row, args []string, database string) *access.Call {
 	c := &s.rights.Call
 	c.Reset()
-	c.Number, c.Name, c.Args, c.Abandoned = r.Number, r.FullName, args, s.Abandoned
+	c.Number, c.Name, c.Args, c.Abandoned = r.right, r.FullName, args, s.Abandoned
 	if r.Access != NotKeys {
 		c.Words = r.appendKeys(c.Words[:0], args)
 		for i, key := range c.Words {

@@ -17,6 +17,7 @@ type Row struct {
 	FullName          string              // the name in errors and COMMAND: "get", "config|get"
 	upper             string              // the name in capitals
 	Number            int                 // the index in AllRows
+	right             int                 // the number of the command that a user must be allowed: this, or that of Command.Clear
 	Items             Keys                // the Keys that are ids of items, unlike the channels of SPUBLISH and the names of streams
 	Subcommands       rows                // the subcommands by name; nil if there are none
 	SortedSubcommands []*Row              // the subcommands sorted by name
@@ -58,10 +59,8 @@ var (
 func numberRows(list []*Row) {
 	for _, r := range list {
 		r.Number = len(AllRows)
+		r.right = r.Number
 		AllRows = append(AllRows, r)
-		if r.clear != nil {
-			r.clear.Number = r.Number
-		}
 		numberRows(r.SortedSubcommands)
 	}
 }
@@ -81,6 +80,11 @@ func Install(families []Family) {
 	}
 	Table, TableSorted = newRows("", all)
 	numberRows(TableSorted)
+	for _, r := range AllRows {
+		if r.clear != nil {
+			r.clear.Number, r.clear.right = r.Number, Table[r.Clear.Name].Number
+		}
+	}
 }
 
 // All returns every command, sorted by name.
@@ -130,7 +134,7 @@ func newRows(prefix string, list []Command) (byName rows, sorted []*Row) {
 		}
 		if r.Clear != nil {
 			clear, c := *r, *r.Command
-			c.Flags, c.Scope, c.Parse, c.Clear = r.Clear.Flags, r.Clear.Scope, r.Clear.Parse, nil
+			c.Flags, c.Touches, c.Scope, c.Parse, c.Clear = r.Clear.Flags, r.Clear.Touches, r.Clear.Scope, r.Clear.Parse, nil
 			clear.Command = &c
 			r.clear = &clear
 		}

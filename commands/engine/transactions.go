@@ -561,6 +561,9 @@ func (e *Engine) runQueued(x *Context, c *queuedCommand, budget *replyBudget) (r
 	if budget.refuses(c.row) {
 		return budget.errorReply()
 	}
+	if c.row.Flags&NoAuth != 0 && e.awaitsDelay(s, c.row, c.in.Args) != nil {
+		return Fail(errGuessInMulti)
+	}
 	if c.row.Flags&Write != 0 && c.row.walks(c.in.Args) {
 		s.idBuffer = c.row.ids(s.idBuffer[:0], c.in.Args)
 		x.Work += s.weigh(c.row, c.in.Args, s.idBuffer)
