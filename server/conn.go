@@ -70,7 +70,7 @@ type stall struct {
 	stalling atomic.Bool   // a half-read command is waited for
 	rested   bool          // in a loop: commands are left for the next turn
 	served   uint64        // in a loop: the number of the last turn that served it
-	deadline bool          // the socket has a read deadline
+	deadline bool          // the socket has a read deadline; the mutex protects it
 	since    time.Duration // in a loop: when the deadline began, as clock.Monotonic says
 }
 
@@ -244,19 +244,26 @@ func (c *conn) setDeadline() error {
 		limit = 0
 	}
 	limit, err := c.limitAuth(limit)
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if err != nil || limit == 0 && !c.deadline {
 		return err
 	}
+	return c.readWithinLocked(limit)
+}
+
+// readWithinLocked limits the time of the next read, 0 for no limit. It holds until another limit is set.
+func (c *conn) readWithinLocked(limit time.Duration) error {
 	c.deadline = limit > 0
 	return c.socket.readWithin(limit)
 }
 
 // limitIdle applies a new timeout to an idle client, unless a loop serves it. Any goroutine may call it.
 func (c *conn) limitIdle(timeout time.Duration) {
-	if c.stalling.Load() || c.session.MayBeSilent() || c.unauthenticated() {
+	if c.stalling.Load() || c.session.MayBeSilent() || c.session.Proxied || c.unauthenticated() {
 		return
 	}
-	c.whileWaiting(func() { _ = c.socket.readWithin(timeout) }) // if it fails the connection is gone
+	c.whileWaiting(func() { _ = c.readWithinLocked(timeout) }) // if it fails the connection is gone
 	if c.server.stopping.Load() {
 		c.interrupt()
 	}
@@ -266,7 +273,7 @@ func (c *conn) limitIdle(timeout time.Duration) {
 // on, unless a loop serves it. Any goroutine may call it.
 func (c *conn) limitUnauthenticated(timeout time.Duration) {
 	if timeout > 0 && c.unauthenticated() {
-		c.whileWaiting(func() { _ = c.socket.readWithin(timeout) }) // if it fails the connection is gone
+		c.whileWaiting(func() { _ = c.readWithinLocked(timeout) }) // if it fails the connection is gone
 	}
 	if c.server.stopping.Load() {
 		c.interrupt()

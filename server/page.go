@@ -54,6 +54,9 @@ func (b pageBackend) Proof(user string) (proof string, ok bool) {
 
 // Refusal says why a user may not run a command in a container.
 func (b pageBackend) Refusal(user, container string, words []string) string {
+	if !b.started.Load() {
+		return "command"
+	}
 	return b.engine.Refusal(user, container, words)
 }
 

@@ -788,3 +788,11 @@ func TestPageWordsTooLong(t *testing.T) {
 		t.Errorf("SET: %d %.200s", a.status, a.body)
 	}
 }
+
+// TestRefusalBeforeStart: until the server serves clients, the page may run nothing.
+func TestRefusalBeforeStart(t *testing.T) {
+	t.Parallel()
+	if got := (pageBackend{newTestServer(t)}).Refusal("default", "", []string{"GET"}); got != "command" {
+		t.Errorf("refused: %q", got)
+	}
+}

@@ -85,8 +85,9 @@ func (c *conn) watch(wake func()) (stop func()) {
 	return func() {
 		_ = c.socket.SetReadDeadline(past) // if it fails the connection is gone, like below
 		<-ended
-		_ = c.socket.SetReadDeadline(time.Time{})
-		c.deadline = false
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		_ = c.readWithinLocked(0)
 	}
 }
 
@@ -95,7 +96,7 @@ func (c *conn) watch(wake func()) (stop func()) {
 func (s *Server) ServeClient(nc net.Conn, addr, laddr, user string) {
 	var c *conn
 	if s.started.Load() {
-		c = s.register(nc, origin{remote: addr, local: laddr, places: s.mostClients(), inner: true, known: true})
+		c = s.register(nc, origin{remote: addr, local: laddr, places: s.mostClients(), inner: true, known: true, user: user})
 	}
 	if c == nil {
 		s.rejected.Add(1)
@@ -105,7 +106,6 @@ func (s *Server) ServeClient(nc net.Conn, addr, laddr, user string) {
 		return
 	}
 	s.total.Add(1)
-	c.session.ServeFor(user)
 	go func() {
 		defer s.serving.Done()
 		c.run(c.serveLoop)

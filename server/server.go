@@ -355,6 +355,7 @@ type origin struct {
 	places        int    // for how many connections there is room
 	inner         bool   // another part of the program made it; the caller counts its goroutine as serving
 	known         bool   // it needs no password: its maker has asked for it
+	user          string // of a client whose commands another node passes on; else empty
 }
 
 // register makes a connection one of at most places. It returns nil if there is no place for it.
@@ -385,6 +386,9 @@ func (s *Server) register(stream net.Conn, o origin) *conn {
 	c.session.Authenticated.Store(o.known || !s.Users().Table().NeedsLogin())
 	if c.unauthenticated() {
 		s.waiting.addLocked(c)
+	}
+	if o.user != "" {
+		c.session.ServeFor(o.user)
 	}
 	s.conns[c] = struct{}{}
 	if o.inner {

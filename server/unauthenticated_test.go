@@ -71,6 +71,24 @@ func TestAuthTimeoutChanges(t *testing.T) {
 	back.expectEnd()
 }
 
+// A new auth-timeout ends with the password, also for a client that a goroutine of its own waits for.
+func TestAuthTimeoutEndsWithPassword(t *testing.T) {
+	t.Parallel()
+	s := gatedServer(t, 0, "--io-threads", "0")
+	address := s.run(t, newFakeEngine(), nil)
+	c := dial(t, address)
+	c.send("PING\r\n")
+	c.expect("+PONG\r\n") // from here on it waits, without having given the password
+	must(t, s.ConfigSet([][2]string{{"auth-timeout", "1"}}))
+	c.send("AUTH secret\r\n")
+	c.expect("+OK\r\n")
+	for range 2 { // clients that came later
+		dial(t, address).expectEnd()
+	}
+	c.send("PING\r\n")
+	c.expect("+PONG\r\n")
+}
+
 // Without a password there is nothing to wait for. That is so for clients that connected before there was
 // one, too.
 func TestAuthTimeoutNeedsPassword(t *testing.T) {

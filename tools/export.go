@@ -315,8 +315,8 @@ func (s *source) documents() error {
 	})
 }
 
-// documentsOf exports the documents among ids, and returns those that have another type. One transaction reads
-// them, so that a document and the time of its last write belong together.
+// documentsOf exports the documents among ids, and returns those that have another type. One transaction
+// reads them, so that a document and the time of its last write belong together.
 func (s *source) documentsOf(ids []any) (others []any, err error) {
 	name := s.state.Name
 	return s.ask(ids, &questions{"DOC.GET", []any{name}, nil, "DOC.META"}, func(id string, answer, meta any) error {
@@ -467,8 +467,8 @@ type questions struct {
 }
 
 // ask asks two questions about each id, in one transaction, and visits the answers. It returns the ids whose
-// items have another type. If the server refuses the whole, as it does if the replies are too long, halves are
-// asked for.
+// items have another type. If the server refuses the whole, as it does if the replies are too long, it is
+// asked for halves.
 func (s *source) ask(ids []any, q *questions, visit func(id string, answer, more any) error) (others []any, err error) {
 	answers, err := s.transact(ids, q)
 	if half := len(ids) / 2; err != nil && half > 0 {

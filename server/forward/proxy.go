@@ -454,8 +454,9 @@ func (p *Proxy) reply(r *bufio.Reader, e *entry, held []entry) (moved bool, err 
 
 func drop([]byte) error { return nil }
 
-// isMoved reports whether a line says that a node has not run a command.
-func isMoved(line []byte) bool { return bytes.HasPrefix(line, []byte("-MOVED ")) }
+// isMoved reports whether a line says that a node has not run a command. Another error that begins so is one
+// of a script, which has run.
+func isMoved(line []byte) bool { return string(line) == "-"+string(engine.ErrElsewhere)+"\r\n" }
 
 // emit passes bytes of replies on.
 func (p *Proxy) emit(b []byte) error {

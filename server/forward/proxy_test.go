@@ -102,3 +102,38 @@ func TestClientThatHangsUp(t *testing.T) {
 		t.Errorf("the read from the leader goes on after the client has left: its deadlines were %v", l.deadlines)
 	}
 }
+
+// scripted is a leader that replies to each command with an error of a script. It counts them.
+type scripted struct {
+	oldLeader
+	commands int
+}
+
+func (l *scripted) Dial(context.Context, uint64, *engine.SessionState) (net.Conn, error) {
+	near, far := net.Pipe()
+	go func() {
+		buffer := make([]byte, 1<<10)
+		for _, err := far.Read(buffer); err == nil; _, err = far.Read(buffer) {
+			l.commands++
+			_, _ = far.Write([]byte("-MOVED 1 x\r\n"))
+		}
+	}()
+	return near, nil
+}
+
+// TestScriptThatSaysMoved: an error of a script that begins as that of a node which has not run the command
+// is passed on: the script has run.
+func TestScriptThatSaysMoved(t *testing.T) {
+	t.Parallel()
+	var l scripted
+	var sent string
+	p := New(Options{
+		Leaders: &l, Send: func(b []byte) error { sent += string(b); return nil }, Gone: func() error { return nil },
+		Ended: func(net.Conn) bool { return false }, Stops: func() error { return nil }, Watch: func(func()) func() { return func() {} },
+	})
+	defer p.Close()
+	p.Add(&engine.Forward{Commands: [][]string{{"EVAL", "return redis.error_reply('MOVED 1 x')", "0"}}, State: engine.SessionState{Proto: 2, Database: "0"}})
+	if err := p.Flush(); err != nil || sent != "-MOVED 1 x\r\n" || l.commands != 1 {
+		t.Errorf("%v, the client gets %q of %d commands", err, sent, l.commands)
+	}
+}
