@@ -186,9 +186,7 @@ func (s *Set) addKeys(rule string) error {
 	if i < 0 {
 		i, s.keys = len(s.keys), append(s.keys, keyPattern{text: text})
 	}
-	if s.keys[i].permits |= permits; text == "*" && s.keys[i].permits == ReadWrite {
-		s.allKeys, s.keys = true, nil // so that the line of the user reads as it was written
-	}
+	s.keys[i].permits |= permits
 	return nil
 }
 

@@ -148,17 +148,19 @@ func (e *Engine) Dryrun(s *Session, u *access.User, r *Row, args []string) acces
 // "key" or "channel"; "": the user may. Words that the command lacks are empty. Safe for concurrent use.
 func (e *Engine) Refusal(user, container string, words []string) string {
 	u := e.Host.Users().Table().User(user)
-	r, err := Resolve(words)
-	if r != nil && err != nil {
-		words = append(slices.Clone(words), make([]string, max(r.Arity, -r.Arity, len(words))-len(words))...)
-		_, err = Resolve(words)
-	}
-	if u == nil || r == nil || err != nil {
+	r, _ := Resolve(words)
+	if u == nil || r == nil {
 		return access.DeniedCommand.String()
 	}
+	words = r.filled(words)
 	s := NewSession(0, "", "", e.Now())
 	s.Database = cmp.Or(container, s.Database)
 	return e.Dryrun(s, u, r, words).Reason.String()
+}
+
+// filled returns as many arguments as the command needs, empty ones for those that lack.
+func (r *Row) filled(args []string) []string {
+	return append(slices.Clone(args), make([]string, max(r.Arity, -r.Arity, len(args))-len(args))...)
 }
 
 // callOf says what a call touches. database is the selected container. The next call of the session replaces

@@ -532,12 +532,12 @@ func (r *scriptRun) perform(row *Row, args []string) (reply Reply) {
 
 // Allowed implements [scripts.Caller].
 func (r *scriptRun) Allowed(args []string) (allowed, known bool) {
-	row, err := r.resolve(args)
-	if s := r.x.Session; err == nil && !s.rights.Open() {
+	row, _ := r.resolve(args) // as in Redis, their number does not matter
+	if s := r.x.Session; row != nil && !s.rights.Open() {
 		u, identified := s.rights.Refresh(r.engine.Host.Users(), s.Authenticated.Load())
-		return identified && r.engine.Dryrun(s, u, row, args).Reason == access.Allowed, true
+		return identified && r.engine.Dryrun(s, u, row, row.filled(args)).Reason == access.Allowed, true
 	}
-	return err == nil, row != nil
+	return row != nil, row != nil
 }
 
 // Log implements [scripts.Caller]. A script that runs again does not log its lines again.

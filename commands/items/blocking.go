@@ -22,7 +22,7 @@ func ParseSeconds(text string) (ms int64, err error) {
 		return 0, errTimeoutFloat
 	}
 	ms, exact := f.Mul(f, big.NewFloat(1000)).Int64()
-	if f.Sign() < 0 || ms == math.MaxInt64 { // as in Redis, what is too large counts as negative
+	if ms < 0 || ms == math.MaxInt64 { // as in Redis, what is too large counts as negative
 		return 0, errTimeoutNegative
 	}
 	if exact == big.Below { // as in Redis, a part of a ms counts as one

@@ -172,8 +172,12 @@ const (
 // jsonPath is a path of a command. text is as the client wrote it, "." if it wrote none.
 type jsonPath struct {
 	*jsonpath.Path
-	text string
+	text  string
+	plain bool // it counts as a JSONPath
 }
+
+// Legacy reports whether the path is one of RedisJSON 1.
+func (p jsonPath) Legacy() bool { return !p.plain && p.Path.Legacy() }
 
 // rootPath is the path "$".
 var rootPath, _ = jsonpath.Parse("$")

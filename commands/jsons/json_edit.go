@@ -173,14 +173,23 @@ func parseJSONNumber(calculate func(value, by string) (string, error), name stri
 			text, err := calculate(value, by)
 			return text, engine.Bulk(text), true, err
 		}}
-		if !p.Static() {
-			run := c.run(in, p, name)
-			return func(x *engine.Context) engine.Reply { return numbersReply(x, run(x)) }, nil
+		change := c.run
+		if p.Static() {
+			change = c.runAtOne
 		}
-		run := c.runAtOne(in, p, name)
+		run := change(in, p, name)
+		resp3 := run
+		if p.Legacy() { // as in RedisJSON, that shows in RESP2 only
+			plain := p
+			plain.plain = true
+			resp3 = change(in, plain, name)
+		}
 		return func(x *engine.Context) engine.Reply {
+			if x.Proto() == 3 {
+				return numbersReply(x, resp3(x))
+			}
 			r := run(x)
-			if r.Kind == engine.KindBulk && !p.Legacy() && x.Outside == nil && x.Proto() != 3 {
+			if p.Static() && r.Kind == engine.KindBulk && !p.Legacy() && x.Outside == nil {
 				return engine.Bulk("[" + r.Str + "]")
 			}
 			return numbersReply(x, r)

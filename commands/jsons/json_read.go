@@ -415,7 +415,7 @@ func (g *jsonGet) parse(args []string) error {
 			if err != nil {
 				return err
 			}
-			if g.paths = append(g.paths, jsonPath{path, word}); len(g.paths) > items.MaxPaths {
+			if g.paths = append(g.paths, jsonPath{Path: path, text: word}); len(g.paths) > items.MaxPaths {
 				return engine.Errorf(errJSONPaths, items.MaxPaths)
 			}
 			continue

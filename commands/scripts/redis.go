@@ -169,7 +169,7 @@ func (r *runner) aclCheck(c *lua.Call) []lua.Value {
 	}
 	args, ok := r.args(c)
 	if !ok {
-		raise(c, "redis.acl_check_cmd() require a valid command")
+		raise(c, "Lua redis lib command arguments must be strings or integers")
 	}
 	allowed, known := r.caller.Allowed(args)
 	if !known {

@@ -49,6 +49,9 @@ func parseXReadGroup(in *engine.Input) (engine.Run, error) {
 		if reply, over := x.WaitEnded(); over {
 			return reply
 		}
+		if err := o.blocksInScript(x); err != nil {
+			return engine.Fail(err)
+		}
 		if o.block >= 0 && x.HeldByClock() {
 			return engine.Reply{}
 		}

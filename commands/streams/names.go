@@ -200,6 +200,14 @@ func parseXRead(args []string, group bool) (o readOptions, err error) {
 	return o, engine.ErrSyntax
 }
 
+// blocksInScript is the error of a script that wants to wait, nil for others.
+func (o *readOptions) blocksInScript(x *engine.Context) error {
+	if o.block < 0 || !x.Queued || x.Session.Multi.Open {
+		return nil
+	}
+	return engine.Errorf("ERR %s command is not allowed with BLOCK option from scripts", x.Input.Args[0])
+}
+
 // parseIdle reads the min-idle-time of CLAIM.
 func parseIdle(text string) (ms int64, err error) {
 	ms, ok := redisfmt.ParseInt(text)
