@@ -493,8 +493,42 @@ func TestLostConnections(t *testing.T) {
 			t.Errorf("%q closes %d, want %d", tt.args, got, tt.want)
 		}
 	}
+	for id, name := range map[int]string{7: "m", 8: "n"} {
+		w.expect("OK", "ACL", "SETUSER", name, "on", "nopass", "+@all", "&*")
+		w.do(id, "AUTH", name, "x")
+		w.do(id, "MONITOR")
+	}
+	for _, tt := range []struct {
+		args []string
+		want []int64
+	}{
+		{[]string{"ACL", "SETUSER", "m", "-get"}, nil},
+		{[]string{"ACL", "SETUSER", "m", "db=a"}, []int64{7}},
+		{[]string{"ACL", "SETUSER", "n", "-monitor"}, []int64{8}},
+	} {
+		w.do(1, tt.args...)
+		if got := closed(); !slices.Equal(got, tt.want) {
+			t.Errorf("%q closes %d, want %d", tt.args, got, tt.want)
+		}
+	}
 	if w.do(6, "AUTH", "v", "x"); w.do(6, "ACL", "DELUSER", "v").Int != 1 || !w.last.Close {
 		t.Error("who removes the own user stays connected")
+	}
+}
+
+// TestRedirectBehindWalls: who does not see all containers may not redirect to a client of another user.
+func TestRedirectBehindWalls(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	w.expect("OK", "ACL", "SETUSER", "u", "on", "nopass", "+@all", "~*", "db=0")
+	for id, user := range map[int]string{2: "u", 3: "u", 4: "default"} {
+		w.do(id, "AUTH", user, "x")
+	}
+	for id, want := range map[string]string{"3": "OK", "4": "(error) ERR The client ID you want redirect to does not exist"} {
+		if got := notation(w.do(2, "CLIENT", "TRACKING", "ON", "REDIRECT", id)); got != want {
+			t.Errorf("to %s: %s", id, got)
+		}
+		w.do(2, "CLIENT", "TRACKING", "OFF")
 	}
 }
 

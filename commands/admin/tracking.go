@@ -122,7 +122,7 @@ func (o *trackingOptions) run(x *engine.Context) engine.Reply {
 		if i > 0 && o.redirects[0] != 0 {
 			return engine.Fail(errOneRedirect)
 		}
-		if next.Target = sessionByID(x.Engine.Host.Sessions(), id); next.Target == nil {
+		if next.Target = sessionByID(x.Engine.Host.Sessions(), id); next.Target == nil || !mayTouch(x, next.Target) {
 			return engine.Fail(errNoRedirect)
 		}
 		next.Redirect = id

@@ -132,7 +132,7 @@ func parseSetUser(in *engine.Input) (engine.Run, error) {
 			return failure(err)
 		}
 		if was != nil {
-			closeSubscribers(x, was, is)
+			closeListeners(x, was, is)
 			x.Engine.Broker.TellAll() // what a client has read it may not read any more
 		}
 		return engine.OK
@@ -145,17 +145,21 @@ func closeConnections(x *engine.Context, pick func(s *engine.Session) bool) {
 	x.Close = x.Close || pick(x.Session)
 }
 
-// closeSubscribers closes the connections of a user that subscribe to a channel or pattern which the user has
-// lost.
-func closeSubscribers(x *engine.Context, was, is *access.User) {
-	if is.KeepsChannels(was) {
-		return
-	}
-	closeConnections(x, func(s *engine.Session) bool { return s.User() == is.Name && hasLost(x, s, is) })
+// closeListeners closes the connections of a user that get what the user has lost the right to.
+func closeListeners(x *engine.Context, was, is *access.User) {
+	closeConnections(x, func(s *engine.Session) bool { return s.User() == is.Name && hasLost(x, s, was, is) })
 }
 
-// hasLost reports whether a session subscribes to what its user may not.
-func hasLost(x *engine.Context, s *engine.Session, is *access.User) bool {
+// hasLost reports whether a session subscribes to what its user has lost, or monitors and may not.
+func hasLost(x *engine.Context, s *engine.Session, was, is *access.User) bool {
+	monitors := false
+	s.Update(func() { monitors = s.Monitoring })
+	if monitors && x.Engine.Refusal(is.Name, "", []string{"monitor"}) != "" {
+		return true
+	}
+	if is.KeepsChannels(was) {
+		return false
+	}
 	for _, kind := range []engine.SubscriptionKind{engine.SubChannel, engine.SubPattern, engine.SubShard} {
 		for _, name := range x.Engine.Broker.Names(s, kind) {
 			if !is.AllowsChannel(name, kind == engine.SubPattern) {
@@ -185,7 +189,7 @@ func runLoad(x *engine.Context) engine.Reply {
 	is := x.Engine.Host.Users().Table()
 	closeConnections(x, func(s *engine.Session) bool {
 		before, now := was.User(s.User()), is.User(s.User())
-		return now == nil || before != nil && !now.KeepsChannels(before) && hasLost(x, s, now)
+		return now == nil || before != nil && hasLost(x, s, before, now)
 	})
 	x.Engine.Broker.TellAll()
 	return engine.OK
