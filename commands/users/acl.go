@@ -42,7 +42,7 @@ var ACLCommand = engine.Command{
 		},
 		{
 			Name: "getuser", Syntax: "username", Summary: "Get the rules for a specific ACL user",
-			Differs: "Has `databases` too, the containers of the rule `db=`", Flags: ofAdmin, Parse: engine.NoParse(runGetUser),
+			Differs: "Has `databases` too, the containers of the rule `db=`. Flags have no `sanitize-payload`", Flags: ofAdmin, Parse: engine.NoParse(runGetUser),
 		},
 		engine.HelpRow("acl", "6.0.0"),
 		{
@@ -65,7 +65,7 @@ var ACLCommand = engine.Command{
 		},
 		{
 			Name: "setuser", Syntax: "username [rule [rule ...]]", Summary: "Modify or create the rules for a specific ACL user",
-			Differs: "Has the rules `db=`, `alldbs` and `resetdbs` of Valkey, for names of containers",
+			Differs: "Has the rules `db=`, `alldbs` and `resetdbs` of Valkey, for names of containers. `sanitize-payload` has no effect. `acl-pubsub-default` is for users, not for selectors",
 			Flags:   ofAdmin, Parse: parseSetUser, Secrets: setUserSecrets,
 		},
 		{
