@@ -100,3 +100,44 @@ func TestManyLongStrings(t *testing.T) {
 		}
 	}
 }
+
+// TestManyLongStringsBesideOrder: strings that no row can have do not keep an index from giving the order,
+// however many tie. If rows can have them, a page that needs their order says so, and a new query sorts.
+func TestManyLongStringsBesideOrder(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	w.do(1, "CONTAINER.SET", "c", "TTL", "-1")
+	w.do(1, "INDEX.CREATE", "c", "/a", "/b")
+	w.engine.Keyspace().BuildIndexes()
+	long := strings.Repeat("z", 256)
+	for i, a := range []int{1, 1, 2, 3} {
+		w.do(1, "DOC.PUT", "c", fmt.Sprint("row", i), fmt.Sprintf(`{"a":%d,"b":5}`, a))
+		w.do(1, "DOC.PUT", "c", fmt.Sprint("other", i), fmt.Sprintf(`{"a":%d,"b":%q}`, a, long))
+	}
+	const all = "SELECT VALUE _id WHERE a = 1 ORDER BY b"
+	next, rows := w.queryPage(t, "c", all, "COUNT", "2")
+	if want := []string{`"row0"`, `"row1"`}; !slices.Equal(rows, want) {
+		t.Errorf("the first page is %q, want %q", rows, want)
+	}
+	for i := range 4097 {
+		w.do(1, "DOC.PUT", "c", fmt.Sprint(i), fmt.Sprintf(`{"a":1,"b":%q}`, long))
+	}
+	for text, want := range map[string][]string{
+		"WHERE a > 0 AND b = 5 ORDER BY a, b":           {`"row0"`, `"row1"`, `"row2"`, `"row3"`},
+		"WHERE a > 0 AND b = 5 ORDER BY a DESC, b DESC": {`"row3"`, `"row2"`, `"row1"`, `"row0"`},
+		"WHERE a IN (1, 2) AND b = 5 ORDER BY a, b":     {`"row0"`, `"row1"`, `"row2"`},
+	} {
+		for _, count := range []string{"1", "100"} {
+			if got := w.allPages(t, count, nil, "c", "SELECT VALUE _id "+text); !slices.Equal(got, want) {
+				t.Errorf("%s, COUNT %s: got %q, want %q", text, count, got, want)
+			}
+		}
+		if order := w.explained(text, "order"); order != "index" {
+			t.Errorf("%s: order %s", text, order)
+		}
+	}
+	w.expectError(`ERR invalid cursor: its index no longer gives the order of this page; begin again with "0"`, "DOC.QUERY", "c", all, "CURSOR", next)
+	if _, rows := w.queryPage(t, "c", all, "COUNT", "5000"); len(rows) != 4101 {
+		t.Errorf("sorted, %d rows come, want 4101", len(rows))
+	}
+}

@@ -39,12 +39,9 @@ func (r *queryRun) readNearest(newResults func() (*page.Page, error)) error {
 		err := r.x.Tx.Reader(r.c).Index(&plan, selection.Place{}, func(s selection.Slice, _ func(i int) selection.Place) bool {
 			return r.examine(s, func(int) string { return "" })
 		})
-		if err == selection.ErrIndexGone {
-			err = errQueryIndexGone
-		}
 		found, wanted := r.results.Within(metres), r.results.Wanted()
 		if err != nil || r.err != nil || r.over || r.x.Abandoned || found >= wanted || metres >= index.FarthestPoint {
-			return err
+			return cursorError(err)
 		}
 		grow := 4.0
 		if found > 0 {

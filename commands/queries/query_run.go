@@ -63,10 +63,30 @@ type queryRun struct {
 	err                    error
 }
 
+// mostPlans bounds how often a query is planned anew because its index was dropped or has ceased to give the
+// order since it was chosen. No client knows of the index unless a cursor names it.
+const mostPlans = 3
+
 func (d *documentQuery) run(x *engine.Context) engine.Reply {
-	c, err := x.Container(d.container)
+	var reply engine.Reply
+	var err error
+	for range mostPlans {
+		reply, err = d.runPlan(x, err == errQueryLongRun)
+		if err != errQueryIndexGone && err != errQueryLongRun || d.from.Position != "" {
+			break
+		}
+	}
 	if err != nil {
 		return engine.Fail(err)
+	}
+	return reply
+}
+
+// runPlan plans the query and runs it. sorts says that no index is to give the order.
+func (d *documentQuery) runPlan(x *engine.Context, sorts bool) (engine.Reply, error) {
+	c, err := x.Container(d.container)
+	if err != nil {
+		return engine.Null, err
 	}
 	begin := x.Tx.Micros()
 	r := &queryRun{
@@ -79,8 +99,8 @@ func (d *documentQuery) run(x *engine.Context) engine.Reply {
 	if d.explain {
 		r.roots = d.query.Roots()
 	}
-	if err := r.choose(); err != nil {
-		return engine.Fail(err)
+	if err := r.choose(sorts); err != nil {
+		return engine.Null, err
 	}
 	options := page.Options{Count: d.count, Moment: r.documents.now, Ordered: r.ordered(), Defined: r.ordersDefined(), Shared: true, Proven: r.proves()}
 	if d.meta {
@@ -88,7 +108,7 @@ func (d *documentQuery) run(x *engine.Context) engine.Reply {
 	}
 	newResults := func() (*page.Page, error) { return page.New(d.query, options, d.from) }
 	if r.results, err = newResults(); err != nil {
-		return engine.Fail(err)
+		return engine.Null, err
 	}
 	if r.nearest != nil && r.results.Wanted() > mostNearest {
 		r.nearest, r.indexed = nil, false
@@ -96,23 +116,20 @@ func (d *documentQuery) run(x *engine.Context) engine.Reply {
 	err = r.read(newResults)
 	x.Examined += r.work
 	x.Engine.Queries.Add(r.counts())
-	if err == errQueryIndexGone && d.from.Position == "" {
-		return d.run(x) // the index was dropped meanwhile, and no client knows of it
-	}
 	switch {
 	case err != nil:
-		return engine.Fail(err)
+		return engine.Null, err
 	case r.over && !r.results.Streams():
-		return engine.Fail(r.overBudget())
+		return engine.Null, r.overBudget()
 	case !r.more:
 		r.position = ""
 	}
 	rows, cursor, err := r.results.Finish(r.position)
 	if err != nil {
-		return engine.Fail(err)
+		return engine.Null, err
 	}
 	if d.explain {
-		return r.explanation(x.Tx.Micros() - begin)
+		return r.explanation(x.Tx.Micros() - begin), nil
 	}
 	replies := make([]engine.Reply, 0, 2*len(rows))
 	for _, row := range rows {
@@ -121,7 +138,7 @@ func (d *documentQuery) run(x *engine.Context) engine.Reply {
 		}
 		replies = append(replies, engine.Bulk(row.Text))
 	}
-	return engine.Array(engine.Bulk(cursor), engine.Array(replies...))
+	return engine.Array(engine.Bulk(cursor), engine.Array(replies...)), nil
 }
 
 // The first bytes of positions in cursors.
@@ -132,8 +149,9 @@ const (
 	idPosition    = 'k' // then the id
 )
 
-// choose chooses how to read the container: a page goes on as the one before has read.
-func (r *queryRun) choose() error {
+// choose chooses how to read the container: a page goes on as the one before has read. sorts says that no
+// index is to give the order.
+func (r *queryRun) choose(sorts bool) error {
 	position := r.from.Position
 	if r.query.Never() {
 		return nil
@@ -145,8 +163,8 @@ func (r *queryRun) choose() error {
 		return nil
 	}
 	if position == "" {
-		if r.plan, r.indexed = selection.Choose(r.c.IndexSet(), r.query, ""); r.indexed && r.from.Sorted() {
-			r.plan.Unorder() // the pages before were sorted
+		if r.plan, r.indexed = selection.Choose(r.c.IndexSet(), r.query, ""); r.indexed && (sorts || r.from.Sorted()) {
+			r.plan.Unorder() // the pages before were sorted, or this one is to be
 		}
 		if !r.indexed {
 			if r.chooseEnds(); r.ends == nil {
@@ -261,11 +279,8 @@ func (r *queryRun) read(newResults func() (*page.Page, error)) error {
 				return string(indexPosition) + r.plan.Index.Definition.String() + "\x00" + place(i).Text()
 			})
 		})
-		if err == selection.ErrIndexGone {
-			err = errQueryIndexGone
-		}
 		if err != nil {
-			return err
+			return cursorError(err)
 		}
 	case r.ends != nil:
 		wanted := selection.EndsRange{Low: r.ends.Low, High: r.ends.High, Count: len(r.ends.Proves) == len(r.query.Conditions()) && r.query.Counts(), First: r.wanted()}

@@ -18,6 +18,7 @@ type Plan struct {
 	Spans   []Span // ascending and apart
 	Desc    bool   // the spans are read from high to low
 	Ordered bool   // the documents come in the order of ORDER BY
+	Ties    bool   // the order is also that of strings that keys may cut: see [Definition.Run]
 	Defined bool   // the first value of ORDER BY is defined in entries whose key is not cut
 	Proven  bool   // the spans prove all conditions of entries whose key is not cut
 	Proves  []int  // the numbers of the conditions that they prove
@@ -42,12 +43,12 @@ func Choose(definitions []Definition, exact func(number int) bool, q *query.Quer
 		order = nil
 	}
 	for i := range definitions {
-		by := order
-		if order != nil && !exact(i) && mayBeCut(&definitions[i], terms) {
+		by, cut := order, order != nil && mayBeCut(&definitions[i], terms)
+		if cut && !exact(i) {
 			by = nil
 		}
 		p, usable := planOf(&definitions[i], terms, conditions, by)
-		if p.Index = i; usable && (!ok || p.better(&best)) {
+		if p.Index, p.Ties = i, p.Ordered && cut; usable && (!ok || p.better(&best)) {
 			best, ok = p, true
 		}
 	}
@@ -69,7 +70,7 @@ func mayBeCut(d *Definition, terms []predicates.Term) bool {
 }
 
 // Unorder makes the plan one of documents in no order.
-func (p *Plan) Unorder() { p.Ordered, p.Desc = false, false }
+func (p *Plan) Unorder() { p.Ordered, p.Ties, p.Desc = false, false, false }
 
 // Advise returns the paths of an index that would serve a query better than a plan, nil for a scan: the paths
 // that are equal to one value, then those of ORDER BY or of a range. It returns "" if there is none.

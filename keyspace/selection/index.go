@@ -10,8 +10,11 @@ import (
 	"mayfly/keyspace/memtable"
 )
 
-// ErrIndexGone is the error of a query whose index was dropped since it was planned.
-var ErrIndexGone = errors.New("the index of the query is gone")
+// The errors of a query whose index serves it no more since it was planned.
+var (
+	ErrIndexGone = errors.New("the index of the query is gone")
+	ErrLongRun   = errors.New("the index of the query cuts too many strings alike")
+)
 
 // sliceDead bounds the dead of a slice: to remove one from all indexes takes longer than to examine an entry.
 const sliceDead = 128
@@ -73,7 +76,7 @@ func newIndexReader(s Source, p *Plan, from Place) *indexReader {
 func (r *indexReader) Place(i int) Place {
 	it := &r.slice.Items[i]
 	p := Place{Partition: it.partition, Bound: index.Bound{Key: r.keys[i], ID: it.ID}, Any: true}
-	if _, tied := r.plan.Index.Definition.Run(&r.keys[i]); tied && r.plan.Ordered {
+	if _, tied := r.plan.Index.Definition.Run(&r.keys[i]); tied && r.plan.Ties {
 		p.Values = string(index.AppendValues(nil, r.valuesOf(&it.Item)))
 	}
 	return p
@@ -152,7 +155,7 @@ func (r *indexReader) open(tree *index.Tree, s *index.Span) (c index.Cursor, ok 
 	low, high := &s.Low, &s.High
 	if r.at.Any {
 		behind := r.at.Bound.Behind(r.plan.Desc)
-		if run, tied := r.plan.Index.Definition.Run(&r.at.Bound.Key); tied && r.at.Values != "" {
+		if run, tied := r.plan.Index.Definition.Run(&r.at.Bound.Key); tied && r.plan.Ties && r.at.Values != "" {
 			if behind = run.Low; r.plan.Desc {
 				behind = run.High
 			}
@@ -232,7 +235,7 @@ func (r *indexReader) pause() {
 
 // readOrdered merges the trees of all partitions.
 func (r *indexReader) readOrdered() (end bool, err error) {
-	ties := r.plan.Index.Cut() > 0
+	ties := r.plan.Ties && r.plan.Index.Cut() > 0
 	spans := r.plan.Spans
 	if ties {
 		spans = joinRuns(&r.plan.Index.Definition, spans)

@@ -85,7 +85,7 @@ func (r Reader) scan(p partitionReader, visit func(s Slice) (more bool)) {
 
 // Index reads the items in the ranges of a plan from a place on. The items of an ordered plan come in its
 // order, those of another by partition. An item comes once, unless its keys change meanwhile. The error is
-// [ErrIndexGone].
+// [ErrIndexGone] or [ErrLongRun].
 func (r Reader) Index(p *Plan, from Place, visit func(s Slice, place func(i int) Place) (more bool)) error {
 	x := newIndexReader(r.source, p, from)
 	for {

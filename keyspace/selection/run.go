@@ -62,7 +62,7 @@ func (r *indexReader) readRun(m *merge, run *index.Span) (more bool, err error) 
 			break
 		}
 		if len(entries) == longestRun {
-			return false, ErrIndexGone
+			return false, ErrLongRun
 		}
 		entries = append(entries, runEntry{foundEntry: foundEntry{first.partition, first.t, memtable.Handle(first.cursor.Handle()), k}})
 		m.next()
