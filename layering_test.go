@@ -136,7 +136,7 @@ var testImports = map[string]string{
 	"server/metrics":     "commands commands/access keyspace",
 	"keyspace":           "query/page query keyspace/repair keyspace/aof/aoftest keyspace/aof/buntdbtest",
 	"keyspace/index":     "query/page",
-	"query":              "query/page",
+	"query":              "query/page query/predicates",
 	"keyspace/repair":    "keyspace keyspace/streamid keyspace/aof/aoftest",
 	"keyspace/foresight": "keyspace/record",
 	"commands":           "cluster/bus cluster/topology commands/access commands/events commands/items commands/redistest commands/latency commands/suggest commands/syntax expiry expiry/clock json/jsonedit keyspace keyspace/deathlog keyspace/eviction keyspace/replica keyspace/streamid redisfmt vfs vfs/vfstest",

@@ -9,6 +9,7 @@ import (
 
 	"mayfly/query"
 	"mayfly/query/page"
+	"mayfly/query/predicates"
 	"mayfly/test/drill"
 )
 
@@ -103,6 +104,13 @@ func hostiles() []hostile {
 		{"IN of members", "WHERE a IN (" + list("b", 1000) + ")", nil, `{"a":` + numbers + `,"b":` + numbers[:len(numbers)-1] + `,2]}`},
 		{"IN of large parameters", "WHERE a IN (" + list("@p", 1000) + ")", []query.Param{{Name: "p", JSON: numbers[:million-10] + "1]"}}, `{"a":[]}`},
 		{"INs of a large value", fill("WHERE ", "a IN([])", " OR ", ""), nil, `{"a":` + numbers + `}`},
+		{"ORs of INs", fill("WHERE ", "a IN (1,2,3,4,5,6,7,8,9)", " OR ", ""), nil, `{"a":10}`},
+		{"ORs of numbers", numbered("WHERE ", "a=%d", " OR ", ""), nil, `{"a":-1}`},
+		{"ORs of ids", numbered("WHERE ", "_id='%d'", " OR ", ""), nil, `{}`},
+		{"ORs of a large text", fill("WHERE ", "a=@p", " OR ", ""), []query.Param{{Name: "p", JSON: long[:million-2] + `"`}}, `{"a":"b"}`},
+		{"lists often", fill("WHERE ", "ARRAY_CONTAINS(@p,a)", " AND ", ""), []query.Param{{Name: "p", JSON: "[" + list(long[:million/1000-3]+`"`, 1000) + "]"}}, `{"a":1}`},
+		{"too long lists often", fill("WHERE ", "ARRAY_CONTAINS(@p,a)", " AND ", ""), []query.Param{{Name: "p", JSON: "[" + list("1", query.MaxIn+1) + "]"}}, `{"a":1}`},
+		{"a large polygon often", fill("WHERE ", "ST_WITHIN(a,@p)", " AND ", ""), []query.Param{{Name: "p", JSON: `{"type":"Polygon","coordinates":[[` + list("[0,0]", million/8) + `]]}`}}, `{}`},
 		{"BETWEEN", fill("WHERE ", "a BETWEEN a AND b", " AND ", ""), nil, `{"a":` + long + `,"b":` + long + `}`},
 		{"aggregates", fill("SELECT VALUE ", "COUNT(1)", "+", ""), nil, `{}`},
 		{"polygons", fill("WHERE ", "ST_WITHIN(p,b) OR ST_WITHIN(p,a)", " OR ", ""), nil,
@@ -153,6 +161,26 @@ func TestHostileQueries(t *testing.T) {
 				t.Errorf("%d MiB are allocated", allocated)
 			}
 		})
+	}
+}
+
+// TestPlansOfHostileQueries: planning reads constants a bounded number of times, however often a query names
+// them. It copies what it reads, so memory tells how much that is.
+func TestPlansOfHostileQueries(t *testing.T) {
+	for _, h := range hostiles() {
+		q, err := query.Parse(h.text, h.params)
+		if err != nil {
+			continue
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		predicates.IDsOf(q)
+		predicates.TermsOf(q)
+		runtime.ReadMemStats(&after)
+		allocated, objects := (after.TotalAlloc-before.TotalAlloc)>>20, after.Mallocs-before.Mallocs
+		if allocated > 64 || objects > 500_000 {
+			t.Errorf("%s: %d MiB are allocated, in %d objects", h.name, allocated, objects)
+		}
 	}
 }
 

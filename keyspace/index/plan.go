@@ -34,8 +34,8 @@ type Plan struct {
 // bounds, then the older index. exact reports whether the trees of an index give the order of values: see
 // [Tree.Cut]. Another index gives it if WHERE leaves no strings that a key may cut.
 func Choose(definitions []Definition, exact func(number int) bool, q *query.Query) (best Plan, ok bool) {
-	if q.Never() {
-		return best, false // nothing need be read
+	if q.Never() || len(definitions) == 0 {
+		return best, false
 	}
 	terms, conditions := predicates.TermsOf(q), len(q.Conditions())
 	order, orderable := predicates.OrderOf(q)

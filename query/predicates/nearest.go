@@ -18,6 +18,11 @@ func NearestOf(q *query.Query) (n Nearest, ok bool) {
 	if len(order) != 1 || order[0].Desc || q.Grouped() || q.Distinct() {
 		return n, false
 	}
-	n.Path, n.From, ok = distanceOf(order[0].Expr)
+	path, v, ok := distanceOf(order[0].Expr)
+	if !ok {
+		return n, false
+	}
+	n.Path = path
+	n.From, ok = geo.Point(v.Text())
 	return n, ok
 }

@@ -27,6 +27,22 @@ type Term struct {
 	whole bool // the condition says no more than the term
 }
 
+// The work of planning, in bytes of the constants that are read for it. A query that names each parameter
+// once stays below. Documents are judged by what is left out.
+const (
+	mostWork  = 2 << 20
+	valueWork = 16 // of each constant besides
+)
+
+// planner finds the terms of a query.
+type planner struct{ left int } // of mostWork
+
+// may counts the work on a constant, and reports whether it may be done.
+func (p *planner) may(v query.Value) bool {
+	p.left -= len(v.Text()) + valueWork
+	return p.left >= 0
+}
+
 // TermsOf returns the conditions of WHERE's AND that indexes can answer, one for each path.
 func TermsOf(q *query.Query) []Term {
 	return slices.DeleteFunc(termsOf(q), func(t Term) bool { return IsID(t.Path) })
@@ -34,8 +50,9 @@ func TermsOf(q *query.Query) []Term {
 
 // termsOf is TermsOf with those of the id.
 func termsOf(q *query.Query) (terms []Term) {
+	p := planner{mostWork}
 	for i, c := range q.Conditions() {
-		if t, ok := termOf(c); ok {
+		if t, ok := p.termOf(c); ok {
 			if t.whole {
 				t.Proves = []int{i}
 			}
@@ -77,30 +94,34 @@ func addTerm(terms []Term, t Term) []Term {
 // kind returns the type of a range's values.
 func (t *Term) kind() query.Kind { return max(t.Low.Kind(), t.High.Kind()) }
 
-// addEqual adds values of which one is equal, each once.
-func (t *Term) addEqual(values ...query.Value) {
-	seen := map[string]bool{}
-	for _, v := range t.Equal {
-		seen[query.Canonical(v)] = true
-	}
+// addEqual adds values of which one is equal, each once. seen has the canonical texts of those there. ok is
+// false if the values are too many or too long.
+func (p *planner) addEqual(t *Term, seen map[string]bool, values ...query.Value) (ok bool) {
 	for _, v := range values {
-		if key := query.Canonical(v); v.Kind() != query.Undefined && !seen[key] {
+		if v.Kind() == query.Undefined {
+			continue
+		}
+		if !p.may(v) {
+			return false
+		}
+		if key := query.Canonical(v); !seen[key] {
 			seen[key] = true
 			t.Equal = append(t.Equal, v)
 			t.whole = t.whole && v.Kind() < query.Array
 		}
 	}
+	return len(t.Equal) <= query.MaxIn
 }
 
 // termOf returns the term of a condition.
-func termOf(x query.Expr) (t Term, ok bool) {
+func (p *planner) termOf(x query.Expr) (t Term, ok bool) {
 	if left, op, right, ok := x.Comparison(); ok {
-		return termOfComparison(left, op, right)
+		return p.termOfComparison(left, op, right)
 	}
 	if term, lowest, highest, ok := x.Between(); ok {
 		low, _ := lowest.Constant()
 		high, _ := highest.Constant()
-		if t.Path, ok = pathOf(term); !ok || low.Kind() != high.Kind() || low.Kind() == query.Undefined || low.Kind() >= query.Array {
+		if t.Path, ok = pathOf(term); !ok || !p.may(low) || !p.may(high) || low.Kind() != high.Kind() || low.Kind() == query.Undefined || low.Kind() >= query.Array {
 			return t, false
 		}
 		t.Low, t.High, t.whole = low, high, true
@@ -111,11 +132,11 @@ func termOf(x query.Expr) (t Term, ok bool) {
 			return t, false
 		}
 		t.whole = true
-		t.addEqual(values...)
-		return t, t.Equal != nil
+		ok = p.addEqual(&t, map[string]bool{}, values...)
+		return t, ok && t.Equal != nil
 	}
 	if terms, or, ok := x.Logical(); ok && or {
-		return termOfOr(terms)
+		return p.termOfOr(terms)
 	}
 	if term, prefix, exact, whole, ok := x.Like(); ok {
 		if t.Path, ok = pathOf(term); !ok {
@@ -129,18 +150,18 @@ func termOf(x query.Expr) (t Term, ok bool) {
 		return t, prefix != ""
 	}
 	if name, args, ok := x.Call(); ok {
-		return termOfCall(name, args)
+		return p.termOfCall(name, args)
 	}
 	return t, false
 }
 
 // termOfComparison returns the term of a comparison.
-func termOfComparison(left query.Expr, op string, right query.Expr) (t Term, ok bool) {
-	if t, ok = termOfDistance(left, op, right); ok {
+func (p *planner) termOfComparison(left query.Expr, op string, right query.Expr) (t Term, ok bool) {
+	if t, ok = p.termOfDistance(left, op, right); ok {
 		return t, true
 	}
 	v, _ := right.Constant()
-	if t.Path, ok = pathOf(left); !ok || v.Kind() == query.Undefined {
+	if t.Path, ok = pathOf(left); !ok || v.Kind() == query.Undefined || !p.may(v) {
 		return t, false
 	}
 	t.whole = v.Kind() < query.Array
@@ -158,9 +179,10 @@ func termOfComparison(left query.Expr, op string, right query.Expr) (t Term, ok 
 }
 
 // termOfOr returns the term of an OR of equalities of one path.
-func termOfOr(parts []query.Expr) (t Term, ok bool) {
+func (p *planner) termOfOr(parts []query.Expr) (t Term, ok bool) {
+	seen := map[string]bool{}
 	for i, part := range parts {
-		one, ok := termOf(part)
+		one, ok := p.termOf(part)
 		if !ok || one.Equal == nil || one.Elements || i > 0 && !slices.Equal(one.Path, t.Path) {
 			return t, false
 		}
@@ -168,17 +190,19 @@ func termOfOr(parts []query.Expr) (t Term, ok bool) {
 			t = Term{Path: one.Path, whole: true}
 		}
 		t.whole = t.whole && one.whole
-		t.addEqual(one.Equal...)
+		if !p.addEqual(&t, seen, one.Equal...) {
+			return t, false
+		}
 	}
 	return t, true
 }
 
 // termOfCall returns the term of a function that is a condition.
-func termOfCall(name string, args []query.Expr) (t Term, ok bool) {
+func (p *planner) termOfCall(name string, args []query.Expr) (t Term, ok bool) {
 	switch name {
 	case "STARTSWITH", "STRINGEQUALS":
 		v, _ := args[1].Constant()
-		if t.Path, ok = pathOf(args[0]); !ok || v.Kind() != query.String || len(args) == 3 && !isFalse(args[2]) {
+		if t.Path, ok = pathOf(args[0]); !ok || v.Kind() != query.String || len(args) == 3 && !isFalse(args[2]) || !p.may(v) {
 			return t, false
 		}
 		t.whole = true
@@ -192,18 +216,18 @@ func termOfCall(name string, args []query.Expr) (t Term, ok bool) {
 		if len(args) == 3 && !isFalse(args[2]) {
 			return t, false
 		}
-		if t, ok = termOfList(args[0], args[1]); ok {
+		if t, ok = p.termOfList(args[0], args[1]); ok {
 			return t, true
 		}
 		v, _ := args[1].Constant()
-		if t.Path, ok = pathOf(args[0]); !ok || v.Kind() == query.Undefined || IsID(t.Path) {
+		if t.Path, ok = pathOf(args[0]); !ok || v.Kind() == query.Undefined || IsID(t.Path) || !p.may(v) {
 			return t, false
 		}
 		t.Elements, t.Equal, t.whole = true, []query.Value{v}, v.Kind() < query.Array
 		return t, true
 	case "ST_WITHIN":
 		v, _ := args[1].Constant()
-		if t.Path, ok = pathOf(args[0]); !ok || v.Kind() != query.Object {
+		if t.Path, ok = pathOf(args[0]); !ok || v.Kind() != query.Object || !p.may(v) {
 			return t, false
 		}
 		polygon := geo.PolygonOf(v.Text())
@@ -217,19 +241,19 @@ func termOfCall(name string, args []query.Expr) (t Term, ok bool) {
 }
 
 // termOfList returns the term of ARRAY_CONTAINS(list, path), which is an IN.
-func termOfList(list, path query.Expr) (t Term, ok bool) {
+func (p *planner) termOfList(list, path query.Expr) (t Term, ok bool) {
 	array, _ := list.Constant()
 	if t.Path, ok = pathOf(path); !ok || array.Kind() != query.Array {
 		return t, false
 	}
-	var values []query.Value
-	array.Elements(func(v query.Value) bool {
-		values = append(values, v)
-		return len(values) <= query.MaxIn
-	})
 	t.whole = true
-	t.addEqual(values...)
-	return t, t.Equal != nil && len(values) <= query.MaxIn
+	seen, n := map[string]bool{}, 0
+	array.Elements(func(v query.Value) bool {
+		n++
+		ok = p.addEqual(&t, seen, v)
+		return ok && n <= query.MaxIn
+	})
+	return t, ok && n <= query.MaxIn && t.Equal != nil
 }
 
 // isFalse reports whether an expression is the constant false.
@@ -239,12 +263,16 @@ func isFalse(x query.Expr) bool {
 }
 
 // termOfDistance returns the term of ST_DISTANCE(path, point) < metres.
-func termOfDistance(left query.Expr, op string, right query.Expr) (t Term, ok bool) {
+func (p *planner) termOfDistance(left query.Expr, op string, right query.Expr) (t Term, ok bool) {
 	limit, _ := right.Constant()
 	if op != "<" && op != "<=" || limit.Kind() != query.Number {
 		return t, false
 	}
-	path, centre, ok := distanceOf(left)
+	path, v, ok := distanceOf(left)
+	if !ok || !p.may(v) {
+		return t, false
+	}
+	centre, ok := geo.Point(v.Text())
 	if !ok {
 		return t, false
 	}
@@ -252,11 +280,12 @@ func termOfDistance(left query.Expr, op string, right query.Expr) (t Term, ok bo
 	return t, true
 }
 
-// distanceOf returns the path and the point of ST_DISTANCE(path, point), in either order.
-func distanceOf(x query.Expr) (path []string, centre geo.Position, ok bool) {
+// distanceOf returns the path and the object that may be the point of ST_DISTANCE(path, point), in either
+// order.
+func distanceOf(x query.Expr) (path []string, v query.Value, ok bool) {
 	name, args, ok := x.Call()
 	if !ok || name != "ST_DISTANCE" {
-		return nil, centre, false
+		return nil, v, false
 	}
 	v, isConstant := args[1].Constant()
 	at := args[0]
@@ -265,10 +294,9 @@ func distanceOf(x query.Expr) (path []string, centre geo.Position, ok bool) {
 		at = args[1]
 	}
 	if path, ok = pathOf(at); !ok || IsID(path) || v.Kind() != query.Object {
-		return nil, centre, false
+		return nil, v, false
 	}
-	centre, ok = geo.Point(v.Text())
-	return path, centre, ok
+	return path, v, true
 }
 
 // IsID reports whether the path of a term or order is the id. No index is over it.
