@@ -203,6 +203,30 @@ func TestCursorBesideLongStrings(t *testing.T) {
 	}
 }
 
+// TestQueryBudgetOfScript: the queries of a script have the budget of an EXEC, and share it with the other
+// queries of that in which it runs.
+func TestQueryBudgetOfScript(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	w.do(1, "CONTAINER.SET", "c", "TTL", "1000")
+	for i := range 50 {
+		w.do(1, "DOC.PUT", "c", fmt.Sprint(i), `{"a":1}`)
+	}
+	w.engine.QueryBudget.Store(200)
+	eval := []string{"EVAL", "local n = 0; for i = 1, 30 do n = n + #redis.call('DOC.QUERY', 'c', 'SELECT VALUE a')[2] end; return n", "0"}
+	for range 2 { // the next script begins anew
+		w.expect("(integer) 220", eval...) // each has a tenth, and at least 1
+	}
+	w.do(1, "MULTI")
+	w.do(1, eval...)
+	w.do(1, eval...)
+	w.do(1, "DOC.QUERY", "c", "SELECT COUNT(1)")
+	r := w.do(1, "EXEC")
+	if got := notation(r); r.Elems[0].Int != 220 || r.Elems[1].Int != 30 || !strings.Contains(got, "all queries of this EXEC or script") {
+		t.Errorf("in EXEC: %s", got)
+	}
+}
+
 // TestQueryBudgetOfExec: a query in EXEC has a tenth of the budget, and all of them together have one.
 func TestQueryBudgetOfExec(t *testing.T) {
 	t.Parallel()
@@ -233,7 +257,7 @@ func TestQueryBudgetOfExec(t *testing.T) {
 		if examined > 200+30 {
 			t.Errorf("the queries have examined %d documents", examined)
 		}
-		if want := "ERR query would examine more than 1 documents (query-budget), which are left of those of all queries of this EXEC: a narrower query or CONFIG SET query-budget helps"; r.Elems[30].Str != want {
+		if want := "ERR query would examine more than 1 documents (query-budget), which are left of those of all queries of this EXEC or script: a narrower query or CONFIG SET query-budget helps"; r.Elems[30].Str != want {
 			t.Errorf("the sum gives %q", r.Elems[30].Str)
 		}
 	}

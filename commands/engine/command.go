@@ -202,10 +202,10 @@ type Context struct {
 	panicked bool        // the command, or one of an EXEC, has panicked: roll back
 	aborted  bool        // an EXEC gives up, or a container on hold vetoes: roll back
 	Close    bool        // see Outcome.Close
-	Queued   bool        // the command runs within EXEC
+	Queued   bool        // the command runs within EXEC or a script
 	Work     int64       // of an EXEC so far
 	mostWork int64       // see MaxExecWork
-	Examined int         // by the queries of the EXEC, as they count for query-budget
+	Examined int         // by the queries of the EXEC or script, as they count for query-budget
 
 	script      *scriptRun // that runs now; nil: none does
 	scriptError error      // why the script has been rolled back; nil: it has not

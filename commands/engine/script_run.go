@@ -212,7 +212,7 @@ func (r *scriptRun) run(args []string) Reply {
 	x, s := r.x, r.x.Session
 	input, database, number, queued, work, mostWork := x.Input, s.Database, s.DatabaseNumber, x.Queued, x.Work, x.mostWork
 	if !queued {
-		x.Queued, x.Work, x.mostWork = true, 0, MaxExecWork(r.engine.Host.MaxValueSize())
+		x.Queued, x.Work, x.mostWork, x.Examined = true, 0, MaxExecWork(r.engine.Host.MaxValueSize()), 0
 	}
 	x.script = r
 	defer func() {

@@ -10,7 +10,7 @@ import (
 )
 
 // errQueryBudgetShared follows ErrQueryBudget.
-const errQueryBudgetShared = ", which are left of those of all queries of this EXEC"
+const errQueryBudgetShared = ", which are left of those of all queries of this EXEC or script"
 
 // OverBudget is the error of a query that would have to examine more documents than it may.
 func (r *queryRun) overBudget() error {

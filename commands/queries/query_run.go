@@ -381,11 +381,11 @@ func budgetOf(e *engine.Engine) int {
 	return DefaultQueryBudget
 }
 
-// queryBudget is that of the engine but in EXEC. There a query holds the locks of its transaction, so it has
-// a tenth, and all queries of the transaction together have what one has alone.
+// queryBudget is that of the engine but in EXEC and in scripts. There a query holds the locks of its
+// transaction, so it has a tenth, and all queries of the transaction together have what one has alone.
 func queryBudget(x *engine.Context) int {
 	budget := budgetOf(x.Engine)
-	if x.Session.Multi.Open {
+	if x.Queued {
 		budget = max(1, min(budget/10, budget-x.Examined))
 	}
 	return budget

@@ -333,7 +333,7 @@ var options = []Option{
 
 	{Name: "slowlog-log-slower-than", Default: "10000", Unit: "microseconds", Mutable: true, Doc: "log commands that take at least this long; 0 for all, -1 for none",
 		in: func(s *Settings) value { return count(-1, math.MaxInt64).of(&s.SlowlogThreshold) }},
-	{Name: "query-budget", Default: "1000000", Mutable: true, Doc: "most documents that a DOC.QUERY examines; within MULTI a tenth",
+	{Name: "query-budget", Default: "1000000", Mutable: true, Doc: "most documents that a DOC.QUERY examines; within MULTI or a script a tenth",
 		in: func(s *Settings) value { return count(1, math.MaxInt32).of(&s.QueryBudget) }},
 	{Name: "scripts", Default: "yes", Mutable: true, Doc: "run Lua scripts (EVAL and its relatives)",
 		in: func(s *Settings) value { return yesNo.of(&s.Scripts) }},
