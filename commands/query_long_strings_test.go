@@ -141,3 +141,22 @@ func TestManyLongStringsBesideOrder(t *testing.T) {
 		t.Errorf("sorted, %d rows come, want 4101", len(rows))
 	}
 }
+
+// TestOrderOfLongDocuments: documents that are read for the order of strings that an index cuts count for the
+// budget, on each page anew.
+func TestOrderOfLongDocuments(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	w.do(1, "CONTAINER.SET", "c", "TTL", "-1")
+	w.do(1, "INDEX.CREATE", "c", "/b")
+	w.engine.Keyspace().BuildIndexes()
+	for i := range 10 {
+		w.do(1, "DOC.PUT", "c", fmt.Sprint(i), fmt.Sprintf(`{"b":"%s%d","text":"%s"}`, strings.Repeat("z", 256), i, strings.Repeat("x", 64<<10)))
+	}
+	w.engine.QueryBudget.Store(100) // 80 for the order, and about 9 for each row
+	pages := 0
+	rows := w.allPages(t, "100", func() { pages++ }, "c", "SELECT VALUE _id ORDER BY b")
+	if len(rows) != 10 || pages < 3 {
+		t.Errorf("%d rows on %d pages", len(rows), pages+1)
+	}
+}

@@ -310,7 +310,7 @@ func (r *queryRun) examine(s selection.Slice, position func(i int) string) (more
 	r.slices++
 	r.dead += s.Dead
 	r.examined += s.Dead + s.Counted + s.Plain
-	r.work += s.Dead + s.Counted + s.Plain + s.Ordered
+	r.work += s.Dead + s.Counted + s.Plain + s.Ordered + s.Walked/queryWork
 	if s.Counted+s.Plain > 0 {
 		r.results.Count(s.Counted)
 		if r.work >= r.budget && !s.Last {
@@ -318,7 +318,7 @@ func (r *queryRun) examine(s selection.Slice, position func(i int) string) (more
 			return false
 		}
 	}
-	if r.watch.Abandoned(queryWork * s.Dead / 64) {
+	if r.watch.Abandoned(queryWork*s.Dead/64 + s.Walked) {
 		return false
 	}
 	r.documents.policy = r.c.Policy()

@@ -40,6 +40,7 @@ type indexReader struct {
 	last    foundEntry
 	touched uint64 // keeps the reads of entries from being optimised away
 
+	runs      []run         // of the slice
 	values    *index.Reader // of the documents of runs; nil before
 	behindRun bool          // at is behind a run, and nothing follows it in the slice
 }
@@ -88,8 +89,8 @@ func (r *indexReader) Examined() int { return r.examined }
 // Dead returns the dead entries that were met in the last slice. An item may have several.
 func (r *indexReader) Dead() []deadEntry { return r.dead }
 
-// Read reads the next slice. Its items are valid until the next call. All partitions must be locked.
-func (r *indexReader) Read() (Slice, error) {
+// Read reads the next slice. All partitions must be locked.
+func (r *indexReader) Read() error {
 	r.limits = r.source.Policy().DeadLimits(r.source.Now())
 	r.slice = Slice{Items: r.slice.Items[:0]}
 	r.keys, r.dead, r.examined = r.keys[:0], r.dead[:0], 0
@@ -101,7 +102,13 @@ func (r *indexReader) Read() (Slice, error) {
 	r.examineFound()
 	r.slice.Last = end
 	r.size = nextSlice(r.size)
-	return r.slice, err
+	return err
+}
+
+// Slice returns the slice that was read. Its items are valid until the next is read.
+func (r *indexReader) Slice() Slice {
+	r.sortRuns()
+	return r.slice
 }
 
 // readPartitions reads one partition after the other. end says that nothing follows.

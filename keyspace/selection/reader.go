@@ -89,15 +89,17 @@ func (r Reader) scan(p partitionReader, visit func(s Slice) (more bool)) {
 func (r Reader) Index(p *Plan, from Place, visit func(s Slice, place func(i int) Place) (more bool)) error {
 	x := newIndexReader(r.source, p, from)
 	for {
-		var s Slice
 		var err error
+		dead := 0
 		r.source.All(func() {
-			s, err = x.Read()
-			s.Dead = r.remove(x.Dead())
+			err = x.Read()
+			dead = r.remove(x.Dead())
 		})
 		if err != nil {
 			return err
 		}
+		s := x.Slice()
+		s.Dead = dead
 		if x.Examined() > 0 && !visit(s, x.Place) || s.Last {
 			return nil
 		}

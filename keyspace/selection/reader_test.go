@@ -3,6 +3,7 @@ package selection
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"mayfly/expiry"
@@ -177,11 +178,16 @@ func TestReader(t *testing.T) {
 }
 
 // everything returns the range of all numbers in the index.
-func everything(t *testing.T) (s index.Span) {
+func everything(t *testing.T) index.Span {
 	t.Helper()
+	return between(t, "-1e300", "1e300")
+}
+
+// between returns the range of the index between two values in JSON.
+func between(t *testing.T, from, to string) (s index.Span) {
 	low, high := index.NewReader([]index.Definition{define(t)}), index.NewReader([]index.Definition{define(t)})
-	s.Low.Key = low.Load(`{"n":-1e300}`, 0).Keys(0, nil)[0]
-	s.High.Key = high.Load(`{"n":1e300}`, 0).Keys(0, nil)[0]
+	s.Low.Key = low.Load(`{"n":`+from+`}`, 0).Keys(0, nil)[0]
+	s.High.Key = high.Load(`{"n":`+to+`}`, 0).Keys(0, nil)[0]
 	return s
 }
 
@@ -205,6 +211,45 @@ func TestPage(t *testing.T) {
 		}
 		if want := []string{"a-key", "a15", "b-key", "b15"}; !slices.Equal(got, want) || s.tables[0].Len() != 4 {
 			t.Errorf("pages of %d: %q, want %q; %d items in memory", count, got, want, s.tables[0].Len())
+		}
+	}
+}
+
+// TestRunsAreSortedWithoutLocks: the documents that tell the order of strings that are cut are read when
+// nothing is locked. What is read of them is told, and how many are of the page before.
+func TestRunsAreSortedWithoutLocks(t *testing.T) {
+	t.Parallel()
+	s := newSource(t)
+	size := 0
+	for i, id := range []string{"a-3", "b-1", "a-2", "b-4"} {
+		body := fmt.Sprintf(`{"n":"%s%d"}`, strings.Repeat("z", 300), []int{3, 1, 2, 4}[i])
+		size += len(body)
+		s.tables[s.PartitionOf(id)].Insert(id, record.Item{Kind: record.Document, Body: body, TS: 1}, nil)
+	}
+	for _, desc := range []bool{false, true} {
+		p := Plan{Index: s.index}
+		p.Spans, p.Ordered, p.Ties, p.Desc = []index.Span{between(t, `"a"`, `"~"`)}, true, true, desc
+		want := []string{"b-1", "a-2", "a-3", "b-4"}
+		if desc {
+			slices.Reverse(want)
+		}
+		places := []Place{{}}
+		for from := range len(want) + 1 {
+			x := newIndexReader(s, &p, places[from])
+			s.All(func() { drill.Check(t, x.Read()) })
+			if x.values != nil {
+				t.Fatal("documents are read while partitions are locked")
+			}
+			slice := x.Slice()
+			var got []string
+			for i, it := range slice.Items {
+				if got = append(got, it.ID); from == 0 {
+					places = append(places, x.Place(i))
+				}
+			}
+			if !slices.Equal(got, want[from:]) || slice.Walked != size || slice.Ordered != from {
+				t.Errorf("behind row %d: %q, %d bytes read, %d passed over; want %q, %d", from, got, slice.Walked, slice.Ordered, want[from:], size)
+			}
 		}
 	}
 }

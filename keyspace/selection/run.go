@@ -20,11 +20,20 @@ const longestRun = 8 * mostCut
 // gives reports whether an index gives the order of values.
 func gives(x *index.Index) bool { return x.Cut() <= mostCut }
 
-// runEntry is a living item of a run, or a dead one without values.
-type runEntry struct {
-	foundEntry
+// run is a run among the items of a slice.
+type run struct {
+	from, to int // its items
+
+	// Of the page before, if it has ended within the run.
+	within bool
+	values []query.Value
 	id     string
-	item   record.Item
+}
+
+// runItem is an item of a run.
+type runItem struct {
+	Item
+	key    index.Key
 	values []query.Value
 }
 
@@ -50,68 +59,77 @@ func joinRuns(d *index.Definition, spans []index.Span) []index.Span {
 	return joined
 }
 
-// readRun adds the items of a run, which begins with the first entry of m, in the order of their documents.
-// more says that the slice has no room for it.
-func (r *indexReader) readRun(m *merge, run *index.Span) (more bool, err error) {
+// readRun adds the items of a run, which begins with the first entry of m, for sortRuns. more says that the
+// slice has no room for it.
+func (r *indexReader) readRun(m *merge, span *index.Span) (more bool, err error) {
 	r.examineFound()
-	var entries []runEntry
+	var entries []foundEntry
 	for m.Len() > 0 {
 		first := m.first()
 		k := first.cursor.Key()
-		if !run.Holds(&k) {
+		if !span.Holds(&k) {
 			break
 		}
 		if len(entries) == longestRun {
 			return false, ErrLongRun
 		}
-		entries = append(entries, runEntry{foundEntry: foundEntry{first.partition, first.t, memtable.Handle(first.cursor.Handle()), k}})
+		entries = append(entries, foundEntry{first.partition, first.t, memtable.Handle(first.cursor.Handle()), k})
 		m.next()
 	}
 	if r.examined > 0 && r.examined+len(entries) > Entries {
 		r.pause()
 		return true, nil
 	}
-	begin, within := r.runBegin(run)
-	living := entries[:0]
-	for _, e := range entries {
-		r.examined++
-		found := e.t.At(e.handle)
-		if found.Within(r.limits) {
-			r.dead = append(r.dead, deadEntry{e.partition, found})
-			continue
-		}
-		e.id, e.item = e.t.IDAndItem(found)
-		e.values = r.valuesOf(&e.item)
-		living = append(living, e)
+	added := run{from: len(r.slice.Items)}
+	if r.at.Values != "" && span.Holds(&r.at.Bound.Key) {
+		added.id = r.at.Bound.ID
+		added.values, _, added.within = index.ParseValues([]byte(r.at.Values))
 	}
-	slices.SortFunc(living, func(a, b runEntry) int {
-		if r.plan.Desc {
-			a, b = b, a
-		}
-		return compareRun(a.values, b.values, a.id, b.id)
-	})
-	for _, e := range living {
-		if c := compareRun(e.values, begin, e.id, r.at.Bound.ID); within && (r.plan.Desc && c >= 0 || !r.plan.Desc && c <= 0) {
-			continue // of the page before
-		}
-		r.slice.Items = append(r.slice.Items, Item{ID: e.id, Item: e.item, partition: e.partition})
-		r.keys = append(r.keys, e.key)
-	}
-	r.at = Place{Bound: run.High, Any: true}
+	r.examined += len(entries)
+	r.found = append(r.found, entries...)
+	r.examineFound()
+	added.to = len(r.slice.Items)
+	r.runs = append(r.runs, added)
+	r.at = Place{Bound: span.High, Any: true}
 	if r.plan.Desc {
-		r.at.Bound = run.Low
+		r.at.Bound = span.Low
 	}
 	r.behindRun = true
 	return false, nil
 }
 
-// runBegin returns the values behind which a run goes on, if it is that of the place.
-func (r *indexReader) runBegin(run *index.Span) (values []query.Value, within bool) {
-	if r.at.Values == "" || !run.Holds(&r.at.Bound.Key) {
-		return nil, false
+// sortRuns brings the items of runs into the order of their documents, and leaves out those of the page
+// before. It reads whole documents, so no partition need be locked.
+func (r *indexReader) sortRuns() {
+	items, keys, read := r.slice.Items, r.keys, 0
+	r.slice.Items, r.keys = items[:0], keys[:0]
+	keep := func(to int) {
+		r.slice.Items, r.keys = append(r.slice.Items, items[read:to]...), append(r.keys, keys[read:to]...)
 	}
-	values, _, within = index.ParseValues([]byte(r.at.Values))
-	return values, within
+	for _, run := range r.runs {
+		keep(run.from)
+		read = run.to
+		sorted := make([]runItem, 0, run.to-run.from)
+		for i := run.from; i < run.to; i++ {
+			sorted = append(sorted, runItem{items[i], keys[i], r.valuesOf(&items[i].Item)})
+			r.slice.Walked += len(items[i].Item.Body)
+		}
+		slices.SortFunc(sorted, func(a, b runItem) int {
+			if r.plan.Desc {
+				a, b = b, a
+			}
+			return compareRun(a.values, b.values, a.ID, b.ID)
+		})
+		for _, it := range sorted {
+			if c := compareRun(it.values, run.values, it.ID, run.id); run.within && (r.plan.Desc && c >= 0 || !r.plan.Desc && c <= 0) {
+				r.slice.Ordered++ // it is of the page before
+				continue
+			}
+			r.slice.Items, r.keys = append(r.slice.Items, it.Item), append(r.keys, it.key)
+		}
+	}
+	keep(len(items))
+	r.runs = r.runs[:0]
 }
 
 // valuesOf returns the values of an item at the paths of the index.

@@ -20,6 +20,7 @@ type Slice struct {
 	Counted int // living documents that a counting plan selects, and has not read
 	Plain   int // living plain keys that a counting plan has met
 	Ordered int // items that were brought into order for this and later queries
+	Walked  int // bytes of documents that were read to bring items into order
 }
 
 // Entries bounds the entries of a slice, and so the time for which a partition is locked.
