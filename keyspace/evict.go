@@ -118,8 +118,10 @@ func (ks *Keyspace) evict(v evictable, evicted func(c *Container, id string)) LS
 	var tx Tx
 	ks.BeginKey(&tx, v.id)
 	if t := v.t; !t.Gone() {
-		h, e := tx.lookup(t.P, t.C, v.id)
-		if e != nil && e.Version() == v.version && t.Access(h) == v.access && tx.Remove(t.C, v.id) {
+		switch h, e := tx.lookup(t.P, t.C, v.id); {
+		case e == nil: // only its elements may be dead; else it would be drawn for ever
+			tx.buryDue(t, v.id)
+		case e.Version() == v.version && t.Access(h) == v.access && tx.Remove(t.C, v.id):
 			evicted(t.C, v.id)
 		}
 	}

@@ -215,6 +215,89 @@ func TestEvictDeletesTheNearestToDeath(t *testing.T) {
 	}
 }
 
+// putDying puts a hash of which all fields end after some seconds.
+func (o *opened) putDying(container, id string, seconds int64) {
+	o.t.Helper()
+	var tx Tx
+	o.BeginKey(&tx, id)
+	x, _ := tx.EditElements(tx.Container(container), id, HashKind)
+	x.Set(Element{Field: "f", Value: "v", End: tx.Now() + 1000*seconds})
+	x.Close()
+	o.commit(&tx)
+}
+
+// boundEviction has eviction draw no more, and the test fail, once it has drawn very often.
+func (o *opened) boundEviction() {
+	draws, intN := 0, o.evictor.IntN
+	o.evictor.IntN = func(n int) int {
+		if draws++; draws == 100_000 {
+			o.t.Error("eviction does not end")
+			o.evictor.SetOptions(eviction.Defaults, epoch)
+		}
+		return intN(n)
+	}
+}
+
+// TestEvictBuriesKeysWithoutLivingElements: a key whose elements have all died goes where it is drawn. It is
+// not evicted, and its end is told as ever.
+func TestEvictBuriesKeysWithoutLivingElements(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []eviction.Policy{eviction.AllKeysLRU, eviction.AllKeysRandom} {
+		t.Run(policy.String(), func(t *testing.T) {
+			gone := 0
+			o := open(t, func(opt *Options) {
+				opt.OnShed = func(_ *Container, _ string, _ Kind, whole bool, _ LSN) {
+					if whole {
+						gone++
+					}
+				}
+			})
+			o.policy("c", expiry.Forever)
+			o.put("c", "lives", "{}", expiry.Inherit)
+			before := o.Used()
+			const n = 100
+			for i := range n {
+				o.putDying("c", fmt.Sprint(i), 10)
+			}
+			o.clock.Advance(20 * time.Second)
+			o.evictBy(policy)
+			o.boundEviction()
+			evicted, ok := o.evictAll(before / 2)
+			if ok || gone != n || len(evicted) != 1 || !evicted["lives"] {
+				t.Errorf("%v: of %d keys %d have gone, evicted are %v", ok, n, gone, evicted)
+			}
+		})
+	}
+}
+
+// TestEvictLeavesKeysThatAnUndoBringsBack: a former rule may rule again in which all elements of a key live.
+func TestEvictLeavesKeysThatAnUndoBringsBack(t *testing.T) {
+	t.Parallel()
+	for policy := eviction.None + 1; policy <= eviction.AllKeysRandom; policy++ {
+		t.Run(policy.String(), func(t *testing.T) {
+			o := open(t, func(opt *Options) { opt.Partitions = 1 })
+			o.policy("c", 1000)
+			for i := range 200 {
+				o.putDying("c", fmt.Sprint("dead-", i), 10)
+			}
+			o.putFor("c", "lives", 100)
+			o.retain("c", 1000, expiry.Policy{Default: expiry.Off})
+			o.clock.Advance(20 * time.Second)
+			o.evictBy(policy)
+			o.boundEviction()
+			evicted, ok := o.evictAll(0)
+			if ok || len(evicted) != 1 || o.count("c") != 0 {
+				t.Errorf("%v: %v are evicted, %d live", ok, evicted, o.count("c"))
+			}
+			o.catalogueTx(func(tx *Tx) {
+				if n := tx.Container("c").tables[0].Len(); n != 200 {
+					t.Errorf("%d of 200 keys are there", n)
+				}
+			})
+		})
+	}
+}
+
 func TestUsed(t *testing.T) {
 	t.Parallel()
 	o := open(t)

@@ -81,6 +81,19 @@ func (tx *Tx) bury(t *table, id string) {
 	}
 }
 
+// buryDue buries the item of an id, or those of its elements that are dead, if nothing keeps them. Its
+// partition must be locked.
+func (tx *Tx) buryDue(t *table, id string) {
+	due, e := tx.ks.due(t.C, tx.now), t.Find(id)
+	switch {
+	case e == nil:
+	case e.Within(due):
+		tx.buryEntry(t, e, id)
+	case e.Collection():
+		tx.shedKey(t, e, due.ByOwnTTL, true)
+	}
+}
+
 // buryEntry is bury for the entry of an id.
 func (tx *Tx) buryEntry(t *table, e *memtable.Entry, id string) {
 	if t.C.deaths != nil {

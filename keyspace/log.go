@@ -273,9 +273,9 @@ func (tx *Tx) removeEntries(t *table, list []*memtable.Entry, deleted streamid.I
 	return len(list)
 }
 
-// buryDue buries the items of a container within limits. It takes time in proportion to them. The locks of
+// buryWithin buries the items of a container within limits. It takes time in proportion to them. The locks of
 // all partitions must be held.
-func (tx *Tx) buryDue(c *Container, l expiry.Limits) {
+func (tx *Tx) buryWithin(c *Container, l expiry.Limits) {
 	if tx.ks.Writable() != nil {
 		return
 	}
@@ -299,7 +299,7 @@ func (tx *Tx) buryBefore(c, to *Container) {
 	if tx.ks.undo.End(tx.now) != 0 {
 		due = c.retention.Purgeable(c.Policy(), tx.now)
 	}
-	tx.buryDue(c, due)
+	tx.buryWithin(c, due)
 }
 
 // evictEntry removes an entry of a log to free memory, if it is the one that was drawn.

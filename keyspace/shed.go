@@ -61,8 +61,8 @@ func (tx *Tx) noteShed(t *table, key *memtable.Entry, gone bool) {
 }
 
 // logDead adds the entries of the elements in pages of a key that are dead by a limit, in the order of
-// fields.
-func (tx *Tx) logDead(t *table, key *memtable.Entry, pages []*memtable.Entry, limit int64) {
+// fields, and returns how many they are.
+func (tx *Tx) logDead(t *table, key *memtable.Entry, pages []*memtable.Entry, limit int64) int64 {
 	type deadElement struct {
 		elements.Element
 		page Item
@@ -80,7 +80,7 @@ func (tx *Tx) logDead(t *table, key *memtable.Entry, pages []*memtable.Entry, li
 	for i := range dead {
 		tx.logElement(t, key, dead[i].page, dead[i].Element)
 	}
-	tx.ks.shed.Add(int64(len(dead)))
+	return int64(len(dead))
 }
 
 // shedPage takes the elements that are dead by a limit out of a page. They are in the log.
@@ -108,13 +108,8 @@ func (tx *Tx) shedKey(t *table, key *memtable.Entry, limit int64, report bool) (
 	if c == nil {
 		return false
 	}
-	var due []*memtable.Entry
-	for page := range t.Pages.Collections.Pages(c) {
-		if page.ExpireAt() > 0 && page.ExpireAt() <= limit {
-			due = append(due, page)
-		}
-	}
-	tx.logDead(t, key, due, limit)
+	due := duePages(t, c, limit)
+	tx.ks.shed.Add(tx.logDead(t, key, due, limit))
 	done := shedding{c: c}
 	for _, page := range due {
 		tx.shedPage(t, page, limit, &done)
@@ -123,6 +118,12 @@ func (tx *Tx) shedKey(t *table, key *memtable.Entry, limit int64, report bool) (
 		return false // none is due
 	}
 	return tx.settleShed(t, &done, report)
+}
+
+// duePages returns the pages of a collection that have elements that are dead by a limit.
+func duePages(t *table, c *tables.Collection, limit int64) (due []*memtable.Entry) {
+	t.Pages.Collections.EachDue(c, limit, func(page *memtable.Entry) { due = append(due, page) })
+	return due
 }
 
 // settleShed ends the removal of dead elements of a collection: the key goes with the last. If pages have
@@ -207,7 +208,7 @@ func (tx *Tx) shedDue(t *table, due expiry.Limits, n int) int {
 		if at < 0 {
 			at, all = len(all), append(all, &shedding{c: c})
 		}
-		tx.logDead(t, t.At(c.Key), []*memtable.Entry{page}, due.ByOwnTTL)
+		tx.ks.shed.Add(tx.logDead(t, t.At(c.Key), []*memtable.Entry{page}, due.ByOwnTTL))
 		tx.shedPage(t, page, due.ByOwnTTL, all[at])
 	}
 	for _, done := range all {
@@ -237,22 +238,6 @@ func (tx *Tx) logElementsUntil(t *table, key *memtable.Entry, at int64) (left in
 	if c == nil {
 		return int64(h.Len())
 	}
-	left = int64(c.Count)
 	limit := min(h.Limit, at)
-	if h.Collections.Dead(c, limit) == 0 {
-		return left
-	}
-	for page := range h.Collections.Pages(c) {
-		if page.ExpireAt() <= 0 || page.ExpireAt() > limit {
-			continue
-		}
-		it := t.Pages.Item(page)
-		for el := range elements.Each(it.Body) {
-			if el.Dead(limit) {
-				tx.logElement(t, key, it, el)
-				left--
-			}
-		}
-	}
-	return left
+	return int64(c.Count) - tx.logDead(t, key, duePages(t, c, limit), limit)
 }

@@ -141,16 +141,8 @@ func (ks *Keyspace) buryAll(dead []corpse) {
 	var tx Tx
 	ks.BeginKeys(&tx, ids)
 	for _, d := range dead {
-		if d.table.Gone() {
-			continue
-		}
-		due, e := ks.due(d.table.C, tx.now), d.table.Find(d.id)
-		switch {
-		case e == nil:
-		case e.Within(due):
-			tx.buryEntry(d.table, e, d.id)
-		case e.Collection():
-			tx.shedKey(d.table, e, due.ByOwnTTL, true)
+		if !d.table.Gone() {
+			tx.buryDue(d.table, d.id)
 		}
 	}
 	if tx.Close() == ks.journal.Last() {

@@ -51,7 +51,7 @@ func (t *Table) Draw(by eviction.Policy, p *expiry.Policy, kept *Kept, n int, in
 			} else {
 				h, e = t.Random(intN)
 			}
-			if !kept.has(e) {
+			if !t.keeps(kept, e) {
 				visit(h, e, 0)
 				drawn++
 				break

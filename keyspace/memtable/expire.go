@@ -157,7 +157,7 @@ func (t *Table) NearestExpiring(p *expiry.Policy, kept *Kept, n int, intN func(n
 			for range kept.tries() {
 				h := q.at(first + intN(min(of-first, span)))
 				e := t.slab.at(h)
-				if end, ok := e.End(p); ok && !kept.has(e) {
+				if end, ok := e.End(p); ok && !t.keeps(kept, e) {
 					visit(h, e, end)
 					drawn++
 					break

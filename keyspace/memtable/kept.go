@@ -6,14 +6,21 @@ import (
 )
 
 // Kept selects the entries that are dead and must stay in the table: those within the limits of the dead that
-// are not purgeable. nil selects none.
+// are not purgeable, be it that only their elements are. nil selects none.
 type Kept struct {
 	Dead      expiry.Limits
 	Purgeable expiry.Limits
 }
 
-func (k *Kept) has(e *Entry) bool {
-	return k != nil && k.Dead.Select(e.ts, e.expireAt) && !k.Purgeable.Select(e.ts, e.expireAt)
+// keeps reports whether an entry must stay.
+func (t *Table) keeps(k *Kept, e *Entry) bool {
+	switch {
+	case k == nil || e.Within(k.Purgeable):
+		return false
+	case e.Within(k.Dead):
+		return true
+	}
+	return t.IsHollow(e, k.Dead) && !t.IsHollow(e, k.Purgeable)
 }
 
 // tries is the number of draws for one entry that is not kept.
@@ -47,7 +54,7 @@ func (t *Table) DeadStats(l expiry.Limits) (s Stats) {
 func (t *Table) drawFirst(by eviction.Policy, p *expiry.Policy, kept *Kept, n int, visit func(h Handle, e *Entry, end int64)) {
 	t.Descend(0, func(_ uint64, e *Entry) (more bool) {
 		end, dies := e.End(p)
-		if !kept.has(e) && (dies || !by.Volatile()) {
+		if !t.keeps(kept, e) && (dies || !by.Volatile()) {
 			visit(t.Handle(e), e, end)
 			n--
 		}

@@ -407,28 +407,31 @@ func (cs *Collections) Dead(c *Collection, limit int64) (n int) {
 
 // EachDead visits the elements that Dead counts.
 func (cs *Collections) EachDead(c *Collection, limit int64, visit func(elements.Element)) {
-	due := cs.pages.DueAtMost(limit)
-	if c.Ending == 0 || due == 0 {
-		return
-	}
-	count := func(body string) {
-		for e := range elements.Each(body) {
+	cs.EachDue(c, limit, func(page *memtable.Entry) {
+		for e := range elements.Each(cs.pages.Item(page).Body) {
 			if e.Dead(limit) {
 				visit(e)
 			}
 		}
-	}
-	if due < int(c.Buckets) {
-		cs.pages.EachDue(limit, math.MaxInt, func(e *memtable.Entry) {
-			if id, it := cs.pages.IDAndItem(e); cs.OfPage(id) == c {
-				count(it.Body)
+	})
+}
+
+// EachDue visits the pages that have the elements that Dead counts.
+func (cs *Collections) EachDue(c *Collection, limit int64, visit func(page *memtable.Entry)) {
+	due := cs.pages.DueAtMost(limit)
+	switch {
+	case c.Ending == 0 || due == 0:
+	case due < int(c.Buckets):
+		cs.pages.EachDue(limit, math.MaxInt, func(page *memtable.Entry) {
+			if cs.OfPage(cs.pages.ID(page)) == c {
+				visit(page)
 			}
 		})
-		return
-	}
-	for e := range cs.Pages(c) {
-		if e.ExpireAt() > 0 && e.ExpireAt() <= limit {
-			count(cs.pages.Item(e).Body)
+	default:
+		for page := range cs.Pages(c) {
+			if page.ExpireAt() > 0 && page.ExpireAt() <= limit {
+				visit(page)
+			}
 		}
 	}
 }
