@@ -128,7 +128,7 @@ func (tx *Tx) onlyPurgeable(c *Container) bool {
 // held.
 func (c *Container) exceeds(l expiry.Limits) bool {
 	for t := range c.each {
-		if t.Len() > t.DeadStats(l).Items {
+		if t.Len() > t.DeadStats(l).Items+len(t.Hollow(l)) {
 			return true
 		}
 	}

@@ -34,16 +34,15 @@ func (e *Entry) ExpireAt() int64 { return e.expireAt }
 // limit. It reads the expiry queues from the front, so it costs what dies, and what is dead already.
 func (t *Table) CountKilled(by, next *expiry.Policy, now int64, limit int) (n int) {
 	dead, killed := by.DeadLimits(now), next.DeadLimits(now)
-	n = t.countBetween(&t.byDefault, dead.ByDefault, killed.ByDefault, limit, func(e *Entry) bool {
-		return !e.Within(dead) // by its cap
-	})
+	lives := func(e *Entry) bool { return !e.Within(dead) && !t.IsHollow(e, dead) }
+	n = t.countBetween(&t.byDefault, dead.ByDefault, killed.ByDefault, limit, lives)
 	return n + t.countBetween(&t.byOwnTTL, dead.ByOwnTTL, killed.ByOwnTTL, limit-n, func(e *Entry) bool {
-		return e.ts > dead.ByDefault && e.ts > killed.ByDefault
+		return lives(e) && !(e.capped() && e.ts <= killed.ByDefault) // else it is counted already
 	})
 }
 
-// countBetween counts the items of a queue with a moment after one and up to another, up to a limit. It
-// counts those with a cap that also selects.
+// countBetween counts the items of a queue with a moment after one and up to another that also selects, up to
+// a limit.
 func (t *Table) countBetween(q *expiryQueue, after, to int64, limit int, also func(*Entry) bool) (n int) {
 	if after >= to {
 		return 0
@@ -57,7 +56,7 @@ func (t *Table) countBetween(q *expiryQueue, after, to int64, limit int, also fu
 				return n
 			}
 			e := t.slab.at(h)
-			if moment := q.moment(e); moment > after && moment <= to && (!e.capped() || also(e)) {
+			if moment := q.moment(e); moment > after && moment <= to && also(e) {
 				n++
 			}
 		}

@@ -64,6 +64,7 @@ func (x *endsReader) read(ends *memtable.Ends, policy *expiry.Policy, now int64)
 	var t *memtable.Table
 	var e *memtable.Entry
 	var at int64
+	dead := policy.DeadLimits(now)
 	defer func() {
 		if e != nil {
 			x.at = EndPlace{at, t.ID(e), true}
@@ -79,7 +80,7 @@ func (x *endsReader) read(ends *memtable.Ends, policy *expiry.Policy, now int64)
 		}
 		t, e, at = ends.Next()
 		switch {
-		case e.Plain() && !x.r.Plain || e.Dead(policy, now):
+		case e.Plain() && !x.r.Plain || e.Within(dead) || t.IsHollow(e, dead):
 		case x.r.Count:
 			x.slice.Counted++
 		default:
