@@ -172,6 +172,36 @@ func TestClockElements(t *testing.T) {
 	w.expect("(integer) 0", "EXISTS", "set")
 }
 
+// TestClockElementsOfTheDead: what ends in a key that is dead, but may live again, does not die. What ends in
+// the living meanwhile has its own millisecond.
+func TestClockElementsOfTheDead(t *testing.T) {
+	t.Parallel()
+	w := newSteppedHarness(t)
+	w.expect("OK", "CONFIG", "SET", "notify-keyspace-events", "KEA")
+	w.expect("OK", "CONTAINER.CREATE", "c", "TTL", "86400", "LOG", "3600")
+	w.expect("OK", "SELECT", "c")
+	for _, key := range []string{"dies", "lives"} {
+		w.do(1, "HSET", key, "a", "1", "b", "2", "c", "3")
+		w.do(1, "HPEXPIRE", key, "20000", "FIELDS", "1", "a")
+		w.do(1, "HPEXPIRE", key, "30000", "FIELDS", "1", "b")
+	}
+	w.do(1, "PERSIST", "lives")
+	w.do(1, "EXPIRE", "lives", "1000")
+	w.do(1, "CLOCK", "ADVANCE", "15")
+	w.expect("OK", "CONTAINER.SET", "c", "TTL", "5")
+	w.do(2, "PSUBSCRIBE", "*:hexpired")
+	w.received(2)
+	w.do(1, "CLOCK", "ADVANCE", "100")
+	var got []string
+	for _, e := range w.do(1, "XRANGE", "__keyevent@c__:expired", "-", "+").Elems {
+		got = append(got, e.Elems[0].Str+" "+e.Elems[1].Elems[1].Str)
+	}
+	want := []string{fmt.Sprintf("%d-0 lives", testStart+20_000), fmt.Sprintf("%d-0 lives", testStart+30_000)}
+	if n := len(w.received(2)); n != 2 || !slices.Equal(got, want) {
+		t.Errorf("%d events, the log has %q, want %q", n, got, want)
+	}
+}
+
 // TestClockEnds: BLOCK ends at its moment, and who is served at one step is back only when the clock stands.
 func TestClockEnds(t *testing.T) {
 	t.Parallel()

@@ -89,7 +89,7 @@ func (tx *Tx) buryDue(t *table, id string) {
 	case e == nil:
 	case e.Within(due):
 		tx.buryEntry(t, e, id)
-	case e.Collection():
+	case e.Collection() && !e.Dead(t.C.Policy(), tx.now): // else what ends in it stays with it
 		tx.shedKey(t, e, due.ByOwnTTL, true)
 	}
 }

@@ -131,6 +131,62 @@ func TestKeptDeadCostThePurgeNothing(t *testing.T) {
 	}
 }
 
+// TestElementsOfKeptDeadKeysStay: what ends in keys that are dead, but stay, does not die. The purge does not
+// look at it again and again, and finds what ends in a living key in its millisecond.
+func TestElementsOfKeptDeadKeysStay(t *testing.T) {
+	t.Parallel()
+	var shed []string
+	o := open(t, func(opt *Options) {
+		opt.Partitions = 1
+		opt.OnShed = func(_ *Container, id string, _ Kind, _ bool, _ LSN) { shed = append(shed, id) }
+	})
+	o.policy("c", 1000)
+	for i := range 1000 {
+		o.putDying("c", fmt.Sprint("dead-", i), 30)
+	}
+	var tx Tx
+	o.BeginKey(&tx, "lives")
+	x, _ := tx.EditElements(tx.Container("c"), "lives", HashKind)
+	x.End = expiry.Never
+	x.Set(Element{Field: "stays", Value: "v"})
+	x.Set(Element{Field: "dies", Value: "v", End: epoch + 40_000})
+	x.Close()
+	o.commit(&tx)
+	o.clock.Advance(20 * time.Second)
+	o.policy("c", 10)
+	o.retain("c", 1000, expiry.Policy{Default: 1000})
+	o.clock.Advance(15 * time.Second)
+	for range 2 {
+		for _, pool := range o.pools(0, 100) {
+			if s := pool.Sample(100); s.Drawn != 0 || s.Dead != 0 || s.More {
+				t.Fatalf("a sample is %+v", s)
+			}
+		}
+	}
+	pages := o.catalogue.ByName["c"].tables[0].Pages
+	if at := pages.Timer().At(); at <= o.clock.Now() || at > epoch+40_000 {
+		t.Errorf("the timer is set to %d ms after the beginning", at-epoch)
+	}
+	o.clock.Advance(5 * time.Second)
+	o.PurgeOnce()
+	if !slices.Equal(shed, []string{"lives"}) || pages.Len() != 1001 {
+		t.Errorf("elements have died in %v, %d pages are left", shed, pages.Len())
+	}
+}
+
+// TestTimersOfElementsFollowThePolicy: elements that were asleep die in their millisecond once they wake.
+func TestTimersOfElementsFollowThePolicy(t *testing.T) {
+	t.Parallel()
+	o := open(t, func(opt *Options) { opt.Partitions = 1 })
+	o.policy("c", expiry.Off)
+	o.putDying("c", "h", 10)
+	o.PurgeOnce()
+	o.policy("c", expiry.Forever)
+	if at := o.catalogue.ByName["c"].tables[0].Pages.Timer().At(); at > epoch+10_000 {
+		t.Errorf("the timer is set to %d ms", at)
+	}
+}
+
 // TestEvictLeavesTheKeptDead evicts from containers with nothing but dead that stay, from one with some that
 // live among many dead, and from a small one. It must end, and find all that may go.
 func TestEvictLeavesTheKeptDead(t *testing.T) {

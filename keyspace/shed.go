@@ -176,7 +176,7 @@ func (ks *Keyspace) samplePages(pages *table, n int) (s expiry.Sample) {
 	due := ks.due(t.C, tx.now)
 	found := tx.shedDue(t, due, n)
 	s.Drawn, s.Dead, s.More = s.Drawn+found, s.Dead+found, s.More || found == n
-	pages.Tighten(due.ByOwnTTL)
+	t.TightenPages(due, tx.now)
 	pages.SetTimer(tx.now)
 	if tx.Close() == ks.journal.Last() {
 		ks.uncommitted.Store(true)
@@ -189,16 +189,13 @@ func (ks *Keyspace) samplePages(pages *table, n int) (s expiry.Sample) {
 // shedDue takes the dead out of up to n pages of a table within limits, and returns how many it has looked
 // at.
 func (tx *Tx) shedDue(t *table, due expiry.Limits, n int) int {
-	if t.Pages == nil {
-		return 0
-	}
 	var found []*memtable.Entry
-	t.Pages.EachDue(due.ByOwnTTL, n, func(page *memtable.Entry) { found = append(found, page) })
+	t.EachDuePage(due, tx.now, n, func(_ *tables.Collection, page *memtable.Entry) { found = append(found, page) })
 	var all []*shedding
 	for _, page := range found {
 		c := t.Pages.Collections.OfPage(t.Pages.ID(page))
 		if c == nil || c.Key == 0 || !page.Present() {
-			continue // it is garbage
+			continue // it has become garbage
 		}
 		if key := t.At(c.Key); key.Within(due) {
 			tx.buryEntry(t, key, t.ID(key)) // first, so that the log knows what lived

@@ -8,6 +8,7 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/keyspace/memtable"
+	"mayfly/keyspace/tables"
 )
 
 // A clock that is moved step by step
@@ -124,10 +125,8 @@ func (ks *Keyspace) appendDead(dead []corpse, t *table) []corpse {
 		return dead
 	}
 	keys := t.C.tables[t.P.Number]
-	t.EachDue(due.ByOwnTTL, math.MaxInt, func(page *memtable.Entry) {
-		if c := t.Collections.OfPage(t.ID(page)); c != nil && c.Key != 0 {
-			dead = append(dead, corpse{keys, strings.Clone(keys.ID(keys.At(c.Key))), itsElements})
-		}
+	keys.EachDuePage(due, ks.Now(), math.MaxInt, func(c *tables.Collection, _ *memtable.Entry) {
+		dead = append(dead, corpse{keys, strings.Clone(keys.ID(keys.At(c.Key))), itsElements})
 	})
 	return dead
 }

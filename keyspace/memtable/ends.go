@@ -298,7 +298,7 @@ func (q *expiryQueue) putInOrder(t *Table, i int) (looked int, left bool) {
 			q.setPlace(s, it.h, s.at(it.h), queuePos(number, at))
 		}
 	}
-	q.buckets[number].earliest = stay[0].moment
+	q.buckets[number].raise(stay[0].moment)
 	q.setOrdered(number)
 	return looked, true
 }

@@ -25,11 +25,12 @@ import (
 // do, fill one bucket after the other. No buckets exist for times at which nothing dies.
 type expiryQueue struct {
 	byOwnTTL bool
-	order    []span   // of the buckets in use, by beginning
-	buckets  []bucket // by number
-	vacant   []uint32 // numbers of unused buckets
-	n        int      // items
-	ordered  []uint64 // a bit for each bucket that putInOrder has sorted and nothing has changed since
+	order    []span         // of the buckets in use, by beginning
+	buckets  []bucket       // by number
+	vacant   []uint32       // numbers of unused buckets
+	n        int            // items
+	waitBy   *expiry.Policy // by which waiting of the buckets counts; nil: it does not
+	ordered  []uint64       // a bit for each bucket that putInOrder has sorted and nothing has changed since
 }
 
 // span is the place of a bucket in the order.
@@ -41,6 +42,7 @@ type span struct {
 type bucket struct {
 	from     int64 // as in its span
 	earliest int64 // ms; a lower bound
+	waiting  int64 // ms; the same of the items that were not passed over: see Table.EachWaiting
 	items    []Handle
 }
 
@@ -117,7 +119,7 @@ func (q *expiryQueue) add(s *slab, h Handle, e *Entry) {
 	if moment < b.from { // it is the first bucket
 		b.from, q.order[i].from = moment, moment
 	}
-	b.earliest = min(b.earliest, moment)
+	b.waitFrom(moment)
 	q.changed(number)
 	q.setPlace(s, h, e, queuePos(number, len(b.items)))
 	b.items = append(b.items, h)
@@ -127,7 +129,7 @@ func (q *expiryQueue) add(s *slab, h Handle, e *Entry) {
 // openBucket adds a bucket at an index of the order. Only the first bucket of a queue grows by append: there
 // are many tables of few items.
 func (q *expiryQueue) openBucket(i int, from int64) {
-	b := bucket{from: from, earliest: from}
+	b := bucket{from: from, earliest: from, waiting: from}
 	if len(q.order) > 0 {
 		b.items = make([]Handle, 0, bucketSize)
 	}
@@ -249,7 +251,7 @@ func (q *expiryQueue) closeBucket(s *slab, i int) {
 			q.setPlace(s, h, s.at(h), queuePos(into, len(before.items)))
 			before.items = append(before.items, h)
 		}
-		before.earliest = min(before.earliest, b.earliest)
+		before.earliest, before.waiting = min(before.earliest, b.earliest), min(before.waiting, b.waiting)
 		q.changed(into)
 	}
 	*b = bucket{}
@@ -272,9 +274,17 @@ func (q *expiryQueue) stays(s *slab, h Handle, e *Entry, was int64) bool {
 	if moment < b.from {
 		return false
 	}
-	b.earliest = min(b.earliest, moment)
+	b.waitFrom(moment)
 	return true
 }
+
+// waitFrom notes that an item of the bucket has a moment.
+func (b *bucket) waitFrom(moment int64) {
+	b.earliest, b.waiting = min(b.earliest, moment), min(b.waiting, moment)
+}
+
+// raise notes the first moment of the items of the bucket.
+func (b *bucket) raise(first int64) { b.earliest, b.waiting = first, max(b.waiting, first) }
 
 // due reports whether an item may be dead by a limit.
 func (q *expiryQueue) due(limit int64) bool {
@@ -308,7 +318,7 @@ func (q *expiryQueue) reap(s *slab, limit int64, n int, remove func(e *Entry)) (
 		}
 	}
 	if q.isFirst(number) {
-		q.buckets[number].earliest = earliest
+		q.buckets[number].raise(earliest)
 	}
 	return looked, dead
 }

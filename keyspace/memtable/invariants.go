@@ -215,6 +215,8 @@ func (q *expiryQueue) check(s *slab) error {
 			return fmt.Errorf("bucket %d begins at %d, its span at %d", i, b.from, span.from)
 		case len(b.items) == 0 || len(b.items) > bucketSize:
 			return fmt.Errorf("bucket %d has %d items", i, len(b.items))
+		case b.waiting < b.earliest:
+			return fmt.Errorf("bucket %d waits from %d, its first item dies at %d", i, b.waiting, b.earliest)
 		case i+1 < len(q.order) && q.order[i+1].from < max(b.from, b.earliest):
 			return fmt.Errorf("bucket %d begins at %d, its first item dies at %d, and the next bucket begins at %d",
 				i, b.from, b.earliest, q.order[i+1].from)

@@ -111,6 +111,60 @@ func (t *Table) EachDue(limit int64, n int, visit func(*Entry)) {
 	}
 }
 
+// EachWaiting is EachDue without the entries that pass selects. As long as the policy is the same it does not
+// look again at buckets that have none but these: they must stay as they are, or go.
+func (t *Table) EachWaiting(by *expiry.Policy, limit int64, n int, pass func(*Entry) bool, visit func(*Entry)) {
+	q := &t.byOwnTTL
+	if q.waitBy != by {
+		for _, s := range q.order {
+			q.buckets[s.bucket].waiting = q.buckets[s.bucket].earliest
+		}
+		q.waitBy = by
+	}
+	for _, s := range q.order {
+		b := &q.buckets[s.bucket]
+		if s.from > limit {
+			return
+		}
+		if b.waiting > limit {
+			continue
+		}
+		waiting := expiry.NeverDue
+		for _, h := range b.items {
+			e := t.slab.at(h)
+			moment := q.moment(e)
+			if moment <= limit {
+				if pass(e) {
+					continue
+				}
+				if n--; n < 0 {
+					return
+				}
+				visit(e)
+			}
+			waiting = min(waiting, moment)
+		}
+		b.waiting = waiting
+	}
+}
+
+// EarliestWaiting returns a lower bound of the ends, in ms, of entries that [Table.EachWaiting] does not pass
+// over under a policy; [expiry.NeverDue] if there are none.
+func (t *Table) EarliestWaiting(by *expiry.Policy) int64 {
+	q := &t.byOwnTTL
+	if q.waitBy != by {
+		return q.earliest()
+	}
+	first := expiry.NeverDue
+	for _, s := range q.order {
+		if s.from >= first {
+			break
+		}
+		first = min(first, q.buckets[s.bucket].waiting)
+	}
+	return first
+}
+
 // Tighten raises the bound of ends of their own (see Earliest) beyond a limit, unless an entry is due.
 func (t *Table) Tighten(limit int64) {
 	q := &t.byOwnTTL

@@ -514,6 +514,30 @@ func (t *Table[C]) Hollow(dead expiry.Limits) (list []*memtable.Entry) {
 	return list
 }
 
+// EachDuePage visits about n of the pages that are due by limits of what may be removed, at least one if
+// there is one. It passes over those of keys that are dead at a moment in ms and stay, and over garbage.
+// Until another policy rules it need not look at these again: they go with their keys.
+func (t *Table[C]) EachDuePage(due expiry.Limits, now int64, n int, visit func(c *Collection, page *memtable.Entry)) {
+	if t.Pages == nil {
+		return
+	}
+	cs, dead := t.Pages.Collections, t.C.Policy().DeadLimits(now)
+	var c *Collection
+	t.Pages.EachWaiting(t.C.Policy(), due.ByOwnTTL, n, func(page *memtable.Entry) bool {
+		if c = cs.OfPage(t.Pages.ID(page)); c == nil || c.Key == 0 {
+			return true
+		}
+		key := t.At(c.Key)
+		return key.Within(dead) && !key.Within(due)
+	}, func(page *memtable.Entry) { visit(c, page) })
+}
+
+// TightenPages notes what samples need not look at, after one that has left no page due.
+func (t *Table[C]) TightenPages(due expiry.Limits, now int64) {
+	t.Pages.Tighten(due.ByOwnTTL)
+	t.EachDuePage(due, now, 0, nil)
+}
+
 // Ending returns how many collections have elements with an end.
 func (t *Table[C]) Ending() int {
 	if t.Pages == nil {

@@ -75,7 +75,6 @@ func (t *Table[C]) Return() {
 	t.Attach()
 	if t.Pages != nil {
 		t.set.add(t.Pages)
-		t.Pages.SetTimer(0)
 	}
 	t.Indexed.Attach()
 	t.set.add(t)
@@ -119,7 +118,6 @@ func (t *Table[C]) Hide() {
 func (t *Table[C]) Show() {
 	if t.Pages != nil {
 		t.set.add(t.Pages)
-		t.Pages.SetTimer(0)
 	}
 	t.Indexed.Attach()
 	t.set.add(t)

@@ -13,8 +13,11 @@ import "mayfly/expiry"
 //  3. Put makes it earlier if need be. A write that makes an end later leaves it.
 //  4. While clients are paused, none is due: see KeepDeadUntil.
 
-// SetTimer sets the timer of the table by what is known at a moment in ms.
+// SetTimer sets the timer of the table, and that of its pages, by what is known at a moment in ms.
 func (t *Table[C]) SetTimer(now int64) {
+	if t.Pages != nil {
+		t.Pages.SetTimer(now)
+	}
 	if t.Gone() || !t.set.host.Punctual(t.C) {
 		t.stopTimer()
 		return
@@ -23,6 +26,9 @@ func (t *Table[C]) SetTimer(now int64) {
 		t.timer = t.set.purge.NewTimer(t)
 	}
 	byDefault, byOwnTTL := t.Earliest()
+	if t.Collections != nil {
+		byOwnTTL = t.EarliestWaiting(t.C.Policy())
+	}
 	t.timer.Set(max(t.set.host.Retention(t.C).EarliestDue(t.C.Policy(), byDefault, byOwnTTL), now))
 }
 
