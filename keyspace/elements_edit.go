@@ -85,7 +85,7 @@ func (x *ElementsEdit) begin() bool {
 		return false
 	}
 	if x.e == nil && x.tx.kept {
-		x.tx.bury(x.t, x.id)
+		x.tx.bury(x.t, x.id, x.k.Policy().DeadLimits(x.tx.now))
 	}
 	switch {
 	case x.Collection == nil:
@@ -191,16 +191,46 @@ func (x *ElementsEdit) Delete(field string) bool {
 		body = page.body
 	}
 	old, from, to, found := elements.Find(body, field)
-	if !found || old.Dead(x.Limit) || !x.begin() {
+	dead := old.Dead(x.Limit)
+	switch {
+	case !x.begun && (dead || x.e == nil && x.tx.kept):
+		x.buryElement(field) // this is no write of the key
 		return false
-	}
-	if x.Collection == nil {
+	case !found || dead && !x.tx.buries(x.k) || !x.begin():
+		return false
+	case x.Collection == nil:
 		x.small = append(x.small[:from], x.small[to:]...)
 		return true
+	case dead:
+		x.tx.shedElement(x.t, x.e, old)
 	}
 	x.change(page, append(append(x.tx.page[:0], body[:from]...), body[to:]...))
 	x.shrink(2)
-	return true
+	return !dead
+}
+
+// buryElement removes a dead element, whose key may have no living one, if it could live again. The key keeps
+// its clock. Nothing was changed yet.
+func (x *ElementsEdit) buryElement(field string) {
+	if x.t == nil || x.k.Policy().Hold != "" || !x.tx.buries(x.k) {
+		return
+	}
+	key := x.t.Find(x.id)
+	if key == nil || key.Dead(x.k.Policy(), x.tx.now) || x.t.Item(key).Kind != x.kind || collectionOf(x.t, key) == nil {
+		return
+	}
+	done := shedding{c: collectionOf(x.t, key)}
+	_, e := x.t.Pages.Collections.Page(done.c, uint64(done.c.Bucket(field)))
+	if e == nil {
+		return
+	}
+	body := x.t.Pages.Item(e).Body
+	if old, from, to, found := elements.Find(body, field); found {
+		x.tx.shedElement(x.t, key, old)
+		x.tx.shedPage(x.t, e, []byte(body[:from]+body[to:]), &done)
+		x.tx.settleShed(x.t, &done, true)
+		x.at = page{}
+	}
 }
 
 // change gives a page another body, in the memory of tx.page.

@@ -120,7 +120,7 @@ func (ks *Keyspace) evict(v evictable, evicted func(c *Container, id string)) LS
 	if t := v.t; !t.Gone() {
 		switch h, e := tx.lookup(t.P, t.C, v.id); {
 		case e == nil: // only its elements may be dead; else it would be drawn for ever
-			tx.buryDue(t, v.id)
+			tx.bury(t, v.id, ks.due(t.C, tx.now))
 		case e.Version() == v.version && t.Access(h) == v.access && tx.Remove(t.C, v.id):
 			evicted(t.C, v.id)
 		}

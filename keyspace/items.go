@@ -146,7 +146,7 @@ func (tx *Tx) put(c *Container, id string, it Item, n Encoding) Item {
 	switch {
 	case e == nil:
 		if tx.kept {
-			tx.bury(t, id)
+			tx.bury(t, id, c.Policy().DeadLimits(tx.now))
 		}
 		_, e = t.Insert(id, it, own)
 		tx.changes.Inserted(t, e)
@@ -187,7 +187,7 @@ func (tx *Tx) delete(c *Container, id string, logged bool) bool {
 	t := c.tables[p.Number]
 	if e == nil {
 		if tx.kept && c.Policy().Hold == "" && tx.buries(c) {
-			tx.bury(t, id)
+			tx.bury(t, id, c.Policy().DeadLimits(tx.now))
 		}
 		return false
 	}

@@ -66,31 +66,18 @@ func (tx *Tx) buries(c *Container) bool {
 	return c.retention.Open(tx.now) || c.deaths != nil && tx.ks.Writable() == nil
 }
 
-// bury removes the item of an id from a table if it is dead and lookup has left it there. Its partition must
-// be locked.
-func (tx *Tx) bury(t *table, id string) {
+// bury removes the item of an id from a table, which may be nil, if it is within limits of the dead and
+// lookup has left it there. Else it removes the dead elements of a living one. Its partition must be locked.
+func (tx *Tx) bury(t *table, id string, l expiry.Limits) {
 	if t == nil {
 		return
 	}
 	switch e := t.Find(id); {
 	case e == nil:
-	case e.Dead(t.C.Policy(), tx.now):
-		tx.buryEntry(t, e, id)
-	default: // its elements are dead
-		tx.shedKey(t, e, t.C.Policy().DeadLimits(tx.now).ByOwnTTL, true)
-	}
-}
-
-// buryDue buries the item of an id, or those of its elements that are dead, if nothing keeps them. Its
-// partition must be locked.
-func (tx *Tx) buryDue(t *table, id string) {
-	due, e := tx.ks.due(t.C, tx.now), t.Find(id)
-	switch {
-	case e == nil:
-	case e.Within(due):
+	case e.Within(l):
 		tx.buryEntry(t, e, id)
 	case e.Collection() && !e.Dead(t.C.Policy(), tx.now): // else what ends in it stays with it
-		tx.shedKey(t, e, due.ByOwnTTL, true)
+		tx.shedKey(t, e, l.ByOwnTTL, true)
 	}
 }
 

@@ -63,35 +63,21 @@ func (tx *Tx) noteShed(t *table, key *memtable.Entry, gone bool) {
 // logDead adds the entries of the elements in pages of a key that are dead by a limit, in the order of
 // fields, and returns how many they are.
 func (tx *Tx) logDead(t *table, key *memtable.Entry, pages []*memtable.Entry, limit int64) int64 {
-	type deadElement struct {
-		elements.Element
-		page Item
-	}
-	var dead []deadElement
-	for _, page := range pages {
-		it := t.Pages.Item(page)
-		for el := range elements.Each(it.Body) {
-			if el.Dead(limit) {
-				dead = append(dead, deadElement{el, it})
-			}
-		}
-	}
-	slices.SortFunc(dead, func(a, b deadElement) int { return strings.Compare(a.Field, b.Field) })
+	dead := t.Pages.Collections.DeadIn(pages, limit)
 	for i := range dead {
-		tx.logElement(t, key, dead[i].page, dead[i].Element)
+		tx.logElement(t, key, dead[i].Page, dead[i].Element)
 	}
 	return int64(len(dead))
 }
 
-// shedPage takes the elements that are dead by a limit out of a page. They are in the log.
-func (tx *Tx) shedPage(t *table, page *memtable.Entry, limit int64, done *shedding) {
-	id, it := t.Pages.IDAndItem(page)
-	rest := elements.Shed(it.Body, limit)
+// shedPage leaves the rest of a page, whose other elements are dead and in the log.
+func (tx *Tx) shedPage(t *table, page *memtable.Entry, rest []byte, done *shedding) {
 	if len(rest) == 0 {
 		tx.removeItem(t.Pages, page)
 		done.pagesGone = true
 		return
 	}
+	id, it := t.Pages.IDAndItem(page)
 	done.version = tx.putPage(t.Pages, t.Pages.Handle(page), page, strings.Clone(id), record.View(rest), it.TS, elements.EndOf(record.View(rest), 0))
 }
 
@@ -108,22 +94,16 @@ func (tx *Tx) shedKey(t *table, key *memtable.Entry, limit int64, report bool) (
 	if c == nil {
 		return false
 	}
-	due := duePages(t, c, limit)
+	due := t.Pages.Collections.Due(c, limit)
 	tx.ks.shed.Add(tx.logDead(t, key, due, limit))
 	done := shedding{c: c}
 	for _, page := range due {
-		tx.shedPage(t, page, limit, &done)
+		tx.shedPage(t, page, elements.Shed(t.Pages.Item(page).Body, limit), &done)
 	}
 	if done.version == 0 && !done.pagesGone {
 		return false // none is due
 	}
 	return tx.settleShed(t, &done, report)
-}
-
-// duePages returns the pages of a collection that have elements that are dead by a limit.
-func duePages(t *table, c *tables.Collection, limit int64) (due []*memtable.Entry) {
-	t.Pages.Collections.EachDue(c, limit, func(page *memtable.Entry) { due = append(due, page) })
-	return due
 }
 
 // settleShed ends the removal of dead elements of a collection: the key goes with the last. If pages have
@@ -206,7 +186,7 @@ func (tx *Tx) shedDue(t *table, due expiry.Limits, n int) int {
 			at, all = len(all), append(all, &shedding{c: c})
 		}
 		tx.ks.shed.Add(tx.logDead(t, t.At(c.Key), []*memtable.Entry{page}, due.ByOwnTTL))
-		tx.shedPage(t, page, due.ByOwnTTL, all[at])
+		tx.shedPage(t, page, elements.Shed(t.Pages.Item(page).Body, due.ByOwnTTL), all[at])
 	}
 	for _, done := range all {
 		tx.settleShed(t, done, true)
@@ -236,5 +216,5 @@ func (tx *Tx) logElementsUntil(t *table, key *memtable.Entry, at int64) (left in
 		return int64(h.Len())
 	}
 	limit := min(h.Limit, at)
-	return int64(c.Count) - tx.logDead(t, key, duePages(t, c, limit), limit)
+	return int64(c.Count) - tx.logDead(t, key, t.Pages.Collections.Due(c, limit), limit)
 }

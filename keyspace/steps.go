@@ -141,7 +141,7 @@ func (ks *Keyspace) buryAll(dead []corpse) {
 	ks.BeginKeys(&tx, ids)
 	for _, d := range dead {
 		if !d.table.Gone() {
-			tx.buryDue(d.table, d.id)
+			tx.bury(d.table, d.id, ks.due(d.table.C, tx.now))
 		}
 	}
 	if tx.Close() == ks.journal.Last() {

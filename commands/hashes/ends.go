@@ -243,7 +243,7 @@ func parseHGetDel(in *engine.Input) (engine.Run, error) {
 		for i := range h.ByPage(fields, 1) {
 			e, found := h.Get(fields[i])
 			values[i] = valueOrNull(e, found)
-			if found && h.Delete(fields[i]) {
+			if h.Delete(fields[i]) {
 				events = []string{eventHDel}
 			}
 		}

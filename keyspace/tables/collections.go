@@ -2,6 +2,7 @@ package tables
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -434,6 +435,32 @@ func (cs *Collections) EachDue(c *Collection, limit int64, visit func(page *memt
 			}
 		}
 	}
+}
+
+// Due returns the pages that EachDue visits.
+func (cs *Collections) Due(c *Collection, limit int64) (due []*memtable.Entry) {
+	cs.EachDue(c, limit, func(page *memtable.Entry) { due = append(due, page) })
+	return due
+}
+
+// DeadElement is an element that is dead, with the page that has it.
+type DeadElement struct {
+	elements.Element
+	Page record.Item
+}
+
+// DeadIn returns the elements in pages that are dead by a limit, in the order of fields.
+func (cs *Collections) DeadIn(pages []*memtable.Entry, limit int64) (dead []DeadElement) {
+	for _, page := range pages {
+		it := cs.pages.Item(page)
+		for e := range elements.Each(it.Body) {
+			if e.Dead(limit) {
+				dead = append(dead, DeadElement{e, it})
+			}
+		}
+	}
+	slices.SortFunc(dead, func(a, b DeadElement) int { return strings.Compare(a.Field, b.Field) })
+	return dead
 }
 
 // FirstEnd returns a lower bound of the ends of elements after a moment, later than that, in ms;
