@@ -90,8 +90,12 @@ func (tx *Tx) setEntries(c *Container, entries []expiry.HistoryEntry) {
 // openWindow makes room for the window of a change of a container that follows, and returns its end in ms; 0:
 // the change cannot be taken back. The caller has noted the container and records it.
 func (tx *Tx) openWindow(c *Container, flush bool) (until int64) {
-	if tx.ks.undo.Opens(flush || tx.ks.DiskFull(), tx.whole(c).empty() && (c.deaths == nil || c.deaths.length.Load() == 0)) {
+	frees, empty := flush || tx.ks.DiskFull(), tx.whole(c).empty() && (c.deaths == nil || c.deaths.length.Load() == 0)
+	switch {
+	case tx.ks.undo.Opens(frees, empty):
 		until = tx.ks.undo.End(tx.now)
+	case tx.ks.undo.Opens(frees, false):
+		return 0 // it is empty, so nothing is lost: what the name had before can still come back
 	}
 	s := tx.stack(c.name)
 	s.Open(tx.now, until)
