@@ -139,3 +139,14 @@ func TestPolicies(t *testing.T) {
 		}
 	}
 }
+
+// A change of the policy may take the tracker away while others still rank by the one before.
+func TestRankWithoutTracker(t *testing.T) {
+	t.Parallel()
+	var none *Tracker
+	for _, p := range []Policy{AllKeysLRU, AllKeysLFU, VolatileLRU, VolatileLFU} {
+		if rank := none.Rank(p, 1, 2, 3, 4); rank != 0 {
+			t.Errorf("%v: rank %d", p, rank)
+		}
+	}
+}

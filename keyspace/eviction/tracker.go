@@ -75,11 +75,13 @@ func (t *Tracker) Frequency(word uint32, written, now int64) int {
 }
 
 // Rank returns the place of an item in the order of eviction: the least goes first. end is when it dies (ms),
-// for volatile-ttl. t is not nil if the policy is LRU or LFU.
+// for volatile-ttl. t may be nil: a change of the policy takes it away while others evict by the one before.
 func (t *Tracker) Rank(p Policy, word uint32, written, end, now int64) int64 {
 	switch {
 	case p == VolatileTTL:
 		return end
+	case t == nil:
+		return 0
 	case p.LRU():
 		return t.LastAccess(word, written, now)
 	case p.LFU():
