@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"mayfly/commands/engine"
+	"mayfly/commands/items"
 	"mayfly/test/drill"
 )
 
@@ -244,5 +245,20 @@ func TestQueueExactlyOnce(t *testing.T) {
 	}
 	if n := w.engine.Waiters.Waiting.Load(); n != 0 {
 		t.Errorf("%d clients wait", n)
+	}
+}
+
+// TestSeconds: times to wait in seconds, as Redis rounds them.
+func TestSeconds(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int64{"0": 0, "-0": 0, "-0.0005": 0, "-0.001": 0, "0.0001": 1, "0.001": 1, "1.0005": 1001, "2": 2000} {
+		if ms, err := items.ParseSeconds(text); ms != want || err != nil {
+			t.Errorf("%s: %d, %v, want %d", text, ms, err, want)
+		}
+	}
+	for _, text := range []string{"-0.0015", "-1", "1e30", "x", ""} {
+		if ms, err := items.ParseSeconds(text); err == nil {
+			t.Errorf("%s: %d", text, ms)
+		}
 	}
 }

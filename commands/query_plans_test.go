@@ -203,16 +203,22 @@ func TestCursorBesideLongStrings(t *testing.T) {
 	}
 }
 
-// TestQueryBudgetOfScript: the queries of a script have the budget of an EXEC, and share it with the other
-// queries of that in which it runs.
-func TestQueryBudgetOfScript(t *testing.T) {
-	t.Parallel()
+// newBudgetHarness has 50 documents in a container, and a budget of 200.
+func newBudgetHarness(t *testing.T) *harness {
 	w := newHarness(t)
 	w.do(1, "CONTAINER.SET", "c", "TTL", "1000")
 	for i := range 50 {
 		w.do(1, "DOC.PUT", "c", fmt.Sprint(i), `{"a":1}`)
 	}
 	w.engine.QueryBudget.Store(200)
+	return w
+}
+
+// TestQueryBudgetOfScript: the queries of a script have the budget of an EXEC, and share it with the other
+// queries of that in which it runs.
+func TestQueryBudgetOfScript(t *testing.T) {
+	t.Parallel()
+	w := newBudgetHarness(t)
 	eval := []string{"EVAL", "local n = 0; for i = 1, 30 do n = n + #redis.call('DOC.QUERY', 'c', 'SELECT VALUE a')[2] end; return n", "0"}
 	for range 2 { // the next script begins anew
 		w.expect("(integer) 220", eval...) // each has a tenth, and at least 1
@@ -230,12 +236,7 @@ func TestQueryBudgetOfScript(t *testing.T) {
 // TestQueryBudgetOfExec: a query in EXEC has a tenth of the budget, and all of them together have one.
 func TestQueryBudgetOfExec(t *testing.T) {
 	t.Parallel()
-	w := newHarness(t)
-	w.do(1, "CONTAINER.SET", "c", "TTL", "1000")
-	for i := range 50 {
-		w.do(1, "DOC.PUT", "c", fmt.Sprint(i), `{"a":1}`)
-	}
-	w.engine.QueryBudget.Store(200)
+	w := newBudgetHarness(t)
 	for range 2 { // the next EXEC begins anew
 		w.do(1, "MULTI")
 		for range 30 {

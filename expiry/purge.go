@@ -233,9 +233,9 @@ func (p *Purge) Fast() State {
 // change it: who moves the clock waits for its end.
 func (p *Purge) NextDue() int64 { return p.timers.first.Load() }
 
-// Due does what timers are due for now, without a budget, for a clock that is moved step by step. It calls
-// first with their pools, which may remove some of the dead before, and then samples each to its end. A pool
-// in which nothing can be removed now is due again at the moment later (ms).
+// Due does what timers are due at this moment, without a budget, for a clock that is moved step by step. It
+// calls first with their pools, which may remove some of the dead before, and then samples each to its end. A
+// pool in which nothing can be removed now is due again at the moment later (ms).
 func (p *Purge) Due(later int64, first func(pools []Pool)) {
 	now := p.clock.Now()
 	var due []*Timer

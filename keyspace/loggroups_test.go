@@ -283,6 +283,35 @@ func TestManyGroups(t *testing.T) {
 	}
 }
 
+// TestAllWindowsEndBesideManyGroups: what is set aside with many groups goes little by little. The windows of
+// the container of its name end at once all the same.
+func TestAllWindowsEndBesideManyGroups(t *testing.T) {
+	t.Parallel()
+	o := open(t, func(o *Options) { o.noCheckpoints = true })
+	o.stopBackground()
+	drill.Check(t, o.SetUndoWindow(60))
+	o.createLogged("jobs", 1000)
+	o.all(func(tx *Tx) {
+		for i := range 2 * groupsAtOnce {
+			tx.CreateGroup(tx.Container("jobs"), fmt.Sprint(i), streamid.ID{}, 0)
+		}
+	})
+	o.all(func(tx *Tx) { tx.Drop(tx.Container("jobs")) })
+	o.policy("jobs", 1000)
+	o.put("jobs", "d", "{}", expiry.Inherit)
+	o.elapse(20_000)
+	o.policy("jobs", 10)
+	for _, open := range []bool{true, false} {
+		o.all(func(tx *Tx) {
+			if got := tx.Container("jobs").retention.Open(tx.Now()); got != open {
+				t.Errorf("a window is open: %t, want %t", got, open)
+			}
+		})
+		o.EndAllWindows()
+	}
+	drill.Check(t, o.Check())
+}
+
 // What has a great many groups goes little by little: a change under all locks touches none of them, and a
 // crash brings nothing back.
 func TestManyGroupsGoLittleByLittle(t *testing.T) {

@@ -105,7 +105,7 @@ func (ks *Keyspace) EndAllWindows() (lsn LSN, open bool) {
 	for _, c := range cat.List() {
 		open = open || c.retention.Open(tx.now)
 		s := tx.stack(c.name)
-		if s.Limit(0); s[0].Changed {
+		if s.Limit(0); s[len(s)-1].Changed { // the listed container
 			tx.follow(s)
 			tx.recordContainer(c)
 		}

@@ -57,6 +57,11 @@ func TestExportOfWhatChanges(t *testing.T) {
 			[]dialogue{{scan("hash", "k")}, asks("HGETALL k", wrongType), {{"TYPE k", "+string\r\n"}, scan("list"), scan("set"), scan("string", "k")}, asks("GET k", "$1\r\nv\r\n"), {scan("zset")}},
 			[]string{"k p v"},
 		},
+		"a hash becomes a string before its ends are asked for": {
+			[]dialogue{{scan("hash", "k")}, asks("HGETALL k", "*2\r\n$1\r\na\r\n$1\r\nb\r\n"), {{"HPEXPIRETIME k FIELDS 1 a", wrongType}},
+				{{"TYPE k", "+string\r\n"}, scan("list"), scan("set"), scan("string", "k")}, asks("GET k", "$1\r\nv\r\n"), {scan("zset")}},
+			[]string{"k p v"},
+		},
 		"a string becomes a list": {
 			[]dialogue{{scan("hash"), scan("list"), scan("set"), scan("string", "k", "l")}, asks("GET k l", wrongType, "$1\r\nv\r\n"),
 				{{"TYPE k", "+list\r\n"}}, asks("LRANGE k 0 -1", "*1\r\n$1\r\na\r\n"), {scan("zset")}},

@@ -274,7 +274,7 @@ func (e *Engine) throttle(s *Session) error {
 
 // isSilent reports whether the leader may have failed, although it is too early for an election: it has
 // missed several heartbeats, of which there are ten in the time of a view's Timeout. Clients are not sent to
-// it for now.
+// it until it is heard again.
 func isSilent(v *topology.View) bool {
 	return v.Leader != nil && !v.Leader.Self && v.Timeout > 0 && v.Leader.LastContact > v.Timeout*4/10
 }

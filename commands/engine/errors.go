@@ -21,6 +21,7 @@ const (
 	errNestedMulti  = Error("ERR MULTI calls can not be nested")
 	errWatchInMulti = Error("ERR WATCH inside MULTI is not allowed")
 	errNotInMulti   = Error("ERR Command not allowed inside a transaction")
+	errGuessInMulti = Error("ERR wrong passwords delay the next attempt, and a transaction does not wait: send it outside MULTI")
 	ErrOOM          = Error("OOM command not allowed when used memory > 'maxmemory'.")
 	ErrClientMemory = Error("ERR " + ClientMemoryText)
 	ErrAbandoned    = Error("ERR the command ended early: the client has left or the server stops")
@@ -64,7 +65,6 @@ const (
 	errNoSubcommand   = "ERR unknown subcommand '%s'. Try %s HELP."
 	ErrSubcommandCall = "ERR unknown subcommand or wrong number of arguments for '%s'. Try %s HELP."
 	errNoMulti        = "ERR %s without MULTI"
-	errGuessInMulti   = Error("ERR wrong passwords delay the next attempt, and a transaction does not wait: send it outside MULTI")
 	errOnlySubscribed = "ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
 	ErrInvalidExpire  = "ERR invalid expire time in '%s' command"
 	errUnprintable    = "ERR %s cannot contain spaces, newlines or special characters."

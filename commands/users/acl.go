@@ -52,7 +52,7 @@ var ACLCommand = engine.Command{
 		},
 		{
 			Name: "load", Summary: "Reload the ACLs from the configured ACL file",
-			Differs: "Closes only connections of users that are gone or have lost a channel, as Redis 7.2",
+			Differs: "Closes only connections of users that are gone or have lost a channel, as Redis 7.2, or the right to `MONITOR`",
 			Flags:   ofAdmin, Parse: engine.NoParse(runLoad),
 		},
 		{

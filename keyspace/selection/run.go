@@ -101,6 +101,9 @@ func (r *indexReader) readRun(m *merge, span *index.Span) (more bool, err error)
 // sortRuns brings the items of runs into the order of their documents, and leaves out those of the page
 // before. It reads whole documents, so no partition need be locked.
 func (r *indexReader) sortRuns() {
+	if len(r.runs) == 0 {
+		return
+	}
 	items, keys, read := r.slice.Items, r.keys, 0
 	r.slice.Items, r.keys = items[:0], keys[:0]
 	keep := func(to int) {

@@ -36,7 +36,7 @@ const (
 
 var (
 	errFull = fmt.Errorf("%w; only commands that free space are served until there is room", syscall.ENOSPC)
-	errUsed = fmt.Errorf("%w, and the reserve for commands that free space is used up for now", syscall.ENOSPC)
+	errUsed = fmt.Errorf("%w, and the reserve for commands that free space is used up", syscall.ENOSPC)
 )
 
 // newDiskGuard opens the reserve of a folder and fills it. On a full disk it releases it. wake asks for a

@@ -119,7 +119,7 @@ func (s Service) Damage() error {
 	return s.ForClients(errors.New(stats.Damage))
 }
 
-// Writable returns the error because of which writes are refused for now (MISCONF), or nil.
+// Writable returns the error because of which writes are refused (MISCONF), or nil.
 func (s Service) Writable() error {
 	if err := s.engine.Err(); err != nil {
 		return s.ForClients(err)
@@ -134,7 +134,7 @@ func (s Service) DiskFull() bool { return s.engine.Disk.Full() || vfs.IsFull(s.e
 // disk does.
 func (s Service) Hangs(longest time.Duration) bool { return s.engine.Journal.Hangs(longest) }
 
-// Freeing returns the error because of which even transactions that free space are refused for now, or nil.
+// Freeing returns the error because of which even transactions that free space are refused, or nil.
 // On a full disk only these are admitted: see "A full disk" in the package comment.
 func (s Service) Freeing() error {
 	if err := s.engine.Err(); err != nil {
