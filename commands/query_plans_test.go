@@ -203,6 +203,29 @@ func TestCursorBesideLongStrings(t *testing.T) {
 	}
 }
 
+// TestQueryBudgetOfLookUps: look-ups in an index that find nothing count, in each partition.
+func TestQueryBudgetOfLookUps(t *testing.T) {
+	t.Parallel()
+	w := newBudgetHarness(t)
+	w.do(1, "INDEX.CREATE", "c", "/a")
+	w.engine.Keyspace().BuildIndexes()
+	absent := make([]string, 300)
+	for i := range absent {
+		absent[i] = fmt.Sprint(100 + i)
+	}
+	in := "WHERE a IN (" + strings.Join(absent, ",") + ")"
+	if r := w.do(1, "DOC.QUERY", "c", "SELECT COUNT(1) "+in); !strings.HasPrefix(r.Str, "ERR query would examine more than 200 documents") {
+		t.Errorf("%s", notation(r))
+	}
+	if r := w.do(1, "DOC.QUERY", "c", in); notation(r) != "1) \"0\"\n2) (empty array)" { // a page goes on until it has a place to go on from
+		t.Errorf("%s", notation(r))
+	}
+	w.engine.QueryBudget.Store(10_000)
+	if r := w.do(1, "DOC.QUERY", "c", "SELECT VALUE COUNT(1) "+in); notation(r) != "1) \"0\"\n2) 1) \"0\"" {
+		t.Errorf("%s", notation(r))
+	}
+}
+
 // newBudgetHarness has 50 documents in a container, and a budget of 200.
 func newBudgetHarness(t *testing.T) *harness {
 	w := newHarness(t)

@@ -310,13 +310,12 @@ func (r *queryRun) examine(s selection.Slice, position func(i int) string) (more
 	r.slices++
 	r.dead += s.Dead
 	r.examined += s.Dead + s.Counted + s.Plain
-	r.work += s.Dead + s.Counted + s.Plain + s.Ordered + s.Walked/queryWork
-	if s.Counted+s.Plain > 0 {
+	r.work += s.Dead + s.Counted + s.Plain + s.Missed + s.Ordered + s.Walked/queryWork
+	if s.Counted > 0 {
 		r.results.Count(s.Counted)
-		if r.work >= r.budget && !s.Last {
-			r.over, r.more = true, true
-			return false
-		}
+	}
+	if len(s.Items) == 0 && !s.Last && r.spent(0) {
+		return false
 	}
 	if r.watch.Abandoned(queryWork*s.Dead/64 + s.Walked) {
 		return false
@@ -328,8 +327,7 @@ func (r *queryRun) examine(s selection.Slice, position func(i int) string) (more
 		if i%prefetchedItems == 0 {
 			r.prefetched += selection.Prefetch(s.Items[i:min(i+prefetchedItems, last+1)])
 		}
-		if r.work >= r.budget && (i > 0 || r.position != "" || !r.results.Streams()) {
-			r.over, r.more = true, true
+		if r.spent(i) {
 			if i > 0 {
 				r.position = position(i - 1)
 			}
@@ -370,6 +368,16 @@ func (r *queryRun) examine(s selection.Slice, position func(i int) string) (more
 	if last >= 0 && !s.Last {
 		r.position = position(last)
 	}
+	return true
+}
+
+// spent reports whether to stop before item i of a slice because the budget is spent. A page examines one at
+// least, so that the next goes on behind it.
+func (r *queryRun) spent(i int) bool {
+	if r.work < r.budget || i == 0 && r.position == "" && r.results.Streams() {
+		return false
+	}
+	r.over, r.more = true, true
 	return true
 }
 

@@ -83,8 +83,8 @@ func (r *indexReader) Place(i int) Place {
 	return p
 }
 
-// Examined returns the number of entries that were examined for the last slice.
-func (r *indexReader) Examined() int { return r.examined }
+// Examined returns the number of entries that were examined for the last slice, and of look-ups in vain.
+func (r *indexReader) Examined() int { return r.examined + r.slice.Missed }
 
 // Dead returns the dead entries that were met in the last slice. An item may have several.
 func (r *indexReader) Dead() []deadEntry { return r.dead }
@@ -130,6 +130,9 @@ func (r *indexReader) readPartition(number int) (more bool, err error) {
 	}
 	living, before := t.NoneWithin(r.limits), r.examined
 	for i := range r.plan.Spans {
+		if r.missed(&r.plan.Spans[i]) {
+			return true, nil
+		}
 		cursor, ok := r.open(tree, &r.plan.Spans[i])
 		for ; ok; ok = cursor.Next() {
 			if r.full() {
@@ -161,7 +164,10 @@ func (r *indexReader) tree(partition int) (*memtable.Table, *index.Tree, error) 
 func (r *indexReader) open(tree *index.Tree, s *index.Span) (c index.Cursor, ok bool) {
 	low, high := &s.Low, &s.High
 	if r.at.Any {
-		behind := r.at.Bound.Behind(r.plan.Desc)
+		behind := r.at.Bound
+		if !r.at.at {
+			behind = behind.Behind(r.plan.Desc)
+		}
 		if run, tied := r.plan.Index.Definition.Run(&r.at.Bound.Key); tied && r.plan.Ties && r.at.Values != "" {
 			if behind = run.Low; r.plan.Desc {
 				behind = run.High
@@ -177,7 +183,23 @@ func (r *indexReader) open(tree *index.Tree, s *index.Span) (c index.Cursor, ok 
 			return c, false
 		}
 	}
-	return tree.Range(low, high, r.plan.Desc)
+	if c, ok = tree.Range(low, high, r.plan.Desc); !ok {
+		r.slice.Missed++
+	}
+	return c, ok
+}
+
+// missed reports whether look-ups that found nothing have filled the slice. If so, the next goes on with a
+// range.
+func (r *indexReader) missed(s *index.Span) bool {
+	if r.slice.Missed < Entries {
+		return false
+	}
+	r.at = Place{Partition: r.at.Partition, Bound: s.Low, Any: true, at: true}
+	if r.plan.Desc {
+		r.at.Bound = s.High
+	}
+	return true
 }
 
 // full reports whether the slice holds as much as it may.
@@ -237,7 +259,7 @@ func (r *indexReader) pause() {
 	if r.behindRun {
 		return
 	}
-	r.at.Any, r.at.Values, r.at.Bound = true, "", index.Bound{Key: r.last.key, ID: r.last.t.ID(r.last.t.At(r.last.handle))}
+	r.at = Place{Partition: r.at.Partition, Any: true, Bound: index.Bound{Key: r.last.key, ID: r.last.t.ID(r.last.t.At(r.last.handle))}}
 }
 
 // readOrdered merges the trees of all partitions.
@@ -252,6 +274,9 @@ func (r *indexReader) readOrdered() (end bool, err error) {
 		slices.Reverse(spans)
 	}
 	for i := range spans {
+		if r.missed(&spans[i]) {
+			return false, nil
+		}
 		m := merge{desc: r.plan.Desc, list: make([]mergeCursor, 0, r.source.Partitions())}
 		for number := range r.source.Partitions() {
 			t, tree, err := r.tree(number)

@@ -12,6 +12,7 @@ type Place struct {
 	Partition int         // that is read; an ordered plan reads all at a time
 	Bound     index.Bound // behind the last entry
 	Any       bool        // false for the beginning
+	at        bool        // at the bound, not behind; cursors have no such place
 
 	// Values are those of the last document, as [index.AppendValues] writes them, if its key ties with
 	// others: see [index.Definition.Run].

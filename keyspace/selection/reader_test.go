@@ -253,3 +253,49 @@ func TestRunsAreSortedWithoutLocks(t *testing.T) {
 		}
 	}
 }
+
+// TestLookUpsInVain: look-ups that find nothing end slices, too, and are told. What they find among others
+// comes once, in its order, by each kind of plan.
+func TestLookUpsInVain(t *testing.T) {
+	t.Parallel()
+	s := newSource(t)
+	var p Plan
+	for n := range 2000 {
+		id := fmt.Sprintf("%s-%04d", []string{"a", "b"}[n%2], n)
+		if n%2 == 1 && n < 1500 { // from there on nothing is found
+			continue
+		}
+		if n%10 == 0 && n < 1500 {
+			s.tables[s.PartitionOf(id)].Insert(id, record.Item{Kind: record.Document, Body: fmt.Sprintf(`{"n":%d}`, 1000+n), TS: 1}, nil)
+		}
+		one := between(t, fmt.Sprint(1000+n), fmt.Sprint(1000+n))
+		one.High.After = true
+		p.Spans = append(p.Spans, one)
+	}
+	for _, ordered := range []bool{false, true} {
+		for _, desc := range []bool{false, ordered} {
+			p.Index, p.Ordered, p.Desc = s.index, ordered, desc
+			var want, got []string
+			for n := 0; n < 1500; n += 10 {
+				want = append(want, fmt.Sprintf("a-%04d", n))
+			}
+			if desc {
+				slices.Reverse(want)
+			}
+			missed, most := 0, 0
+			drill.Check(t, NewReader(s).Index(&p, Place{}, func(s Slice, _ func(int) Place) bool {
+				for _, it := range s.Items {
+					got = append(got, it.ID)
+				}
+				missed, most = missed+s.Missed, max(most, s.Missed)
+				return true
+			}))
+			if !slices.Equal(got, want) {
+				t.Errorf("ordered %t, desc %t: %d items %q", ordered, desc, len(got), got)
+			}
+			if want := 2*len(p.Spans) - len(want); missed != want || most > Entries+1 {
+				t.Errorf("ordered %t, desc %t: %d look-ups in vain, %d in a slice; want %d", ordered, desc, missed, most, want)
+			}
+		}
+	}
+}

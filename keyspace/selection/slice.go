@@ -19,6 +19,7 @@ type Slice struct {
 
 	Counted int // living documents that a counting plan selects, and has not read
 	Plain   int // living plain keys that a counting plan has met
+	Missed  int // look-ups in an index that have found nothing
 	Ordered int // items that were brought into order for this and later queries
 	Walked  int // bytes of documents that were read to bring items into order
 }
