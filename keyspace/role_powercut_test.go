@@ -26,7 +26,7 @@ func TestPowerCutOfANode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			seed := drill.Seed(t)
-			d := &nodeDrill{t: t, log: newFakeLog(), r: rand.New(rand.NewPCG(seed, 1)), sums: make(map[uint64]nodeSum), stop: make(chan struct{})}
+			d := &nodeDrill{t: t, log: newFakeLog(), r: rand.New(rand.NewPCG(seed, 1)), sums: make(map[uint64]nodeSum), turns: newTurns()}
 			d.run(seed, leads)
 			t.Logf("%d power cuts, %d images up to index %d", d.cuts, d.images, d.log.last().Index)
 		})
@@ -44,7 +44,7 @@ type nodeDrill struct {
 	sums      map[uint64]nodeSum
 
 	cuts, images int
-	stop         chan struct{}
+	turns        turns
 }
 
 // nodeSum is the digest at an index.
@@ -87,10 +87,9 @@ func (d *nodeDrill) run(seed uint64, leads bool) {
 	for w := range uint64(3) {
 		all.Go(func() {
 			r := rand.New(rand.NewPCG(seed, 10+w))
-			for !d.over() {
-				if log.last().Index > d.node.Position().Index+20 {
+			for d.turns.take() {
+				for log.last().Index > d.node.Position().Index+20 && !drill.Done(d.turns.stop) {
 					<-followed // a follower that falls behind has no power cuts
-					continue
 				}
 				d.transact(leader, r)
 			}
@@ -99,7 +98,7 @@ func (d *nodeDrill) run(seed uint64, leads bool) {
 	all.Go(func() {
 		r := rand.New(rand.NewPCG(seed, 3))
 		defer close(followed)
-		for !d.over() {
+		for !drill.Done(d.turns.stop) {
 			if !leads {
 				d.node.follow()
 			}
@@ -112,10 +111,6 @@ func (d *nodeDrill) run(seed uint64, leads bool) {
 	})
 	all.Wait()
 	d.node.abandon()
-}
-
-func (d *nodeDrill) over() bool {
-	return drill.Done(d.stop) || d.t.Failed()
 }
 
 // transact is a transaction of a client.
@@ -187,15 +182,16 @@ func (d *nodeDrill) disturb(leader *node, r *rand.Rand) {
 
 // cut opens the images that a power cut may leave.
 func (d *nodeDrill) cut(disk vfstest.Disk, _ string) error {
-	if d.over() {
+	if drill.Done(d.turns.stop) {
 		return nil
 	}
+	d.turns.allow()
 	durable := d.node.Durable()
 	d.look(disk.Least(), durable)
 	d.look(disk.Some(d.r), durable)
 	d.look(disk.Clone(), durable)
-	if d.cuts++; d.cuts >= powerCuts() {
-		close(d.stop)
+	if d.cuts++; d.cuts >= powerCuts() || d.t.Failed() {
+		close(d.turns.stop)
 	}
 	return nil
 }
