@@ -295,34 +295,46 @@ func TestRetentionAndMaxLen(t *testing.T) {
 	}
 }
 
-// TestHoldKeepsTheLog holds a container beyond the time of its log's entries.
+// TestHoldKeepsTheLog holds a container beyond the time of its log's entries, by a command and by an import
+// into an empty one.
 func TestHoldKeepsTheLog(t *testing.T) {
 	t.Parallel()
-	o := open(t)
-	o.createLogged("jobs", 10)
-	o.put("jobs", "gone", `{}`, expiry.Inherit)
-	o.elapse(10_000)
-	o.PurgeOnce()
-	o.elapse(3600_000)
-	o.put("jobs", "kept", `{}`, expiry.Inherit)
-	o.elapse(10_000)
-	o.all(func(tx *Tx) { tx.SetHold(tx.Container("jobs"), "case 4711") })
-	o.PurgeOnce()
-	for range 2 {
-		o.elapse(7200_000)
+	for name, hold := range map[string]func(tx *Tx){
+		"set": func(tx *Tx) { tx.SetHold(tx.Container("jobs"), "case 4711") },
+		"restored": func(tx *Tx) {
+			_, err := tx.RestoreContainer(ContainerRecord{Name: "jobs", Created: 1, Policy: expiry.Policy{Default: 10, Hold: "case 4711"}})
+			drill.Check(t, err)
+		},
+	} {
+		o := open(t)
+		o.createLogged("jobs", 10)
+		o.put("jobs", "gone", `{}`, expiry.Inherit)
+		o.elapse(10_000)
 		o.PurgeOnce()
-		if ids := idsOf(o.logged("jobs")); !slices.Equal(ids, []string{"kept"}) {
-			t.Errorf("on hold the log has %q", ids)
+		o.elapse(3600_000)
+		o.put("jobs", "kept", `{}`, expiry.Inherit)
+		o.elapse(10_000)
+		if name == "restored" { // into an empty one
+			o.PurgeOnce()
 		}
-		o.reopen()
-	}
-	o.all(func(tx *Tx) { tx.Release(tx.Container("jobs"), 10, expiry.Strict, -1) })
-	if ids := idsOf(o.logged("jobs")); len(ids) != 0 {
-		t.Errorf("after the hold the log has %q", ids)
-	}
-	o.PurgeOnce()
-	if s := o.state("jobs"); s.Length != 0 || s.Added != 2 {
-		t.Errorf("%+v", s)
+		o.all(hold)
+		o.PurgeOnce()
+		for range 2 {
+			o.elapse(7200_000)
+			o.PurgeOnce()
+			if ids := idsOf(o.logged("jobs")); !slices.Equal(ids, []string{"kept"}) {
+				t.Errorf("%s: on hold the log has %q", name, ids)
+			}
+			o.reopen()
+		}
+		o.all(func(tx *Tx) { tx.Release(tx.Container("jobs"), 10, expiry.Strict, -1) })
+		if ids := idsOf(o.logged("jobs")); len(ids) != 0 {
+			t.Errorf("%s: after the hold the log has %q", name, ids)
+		}
+		o.PurgeOnce()
+		if s := o.state("jobs"); s.Length != 0 || s.Added != 2 {
+			t.Errorf("%s: %+v", name, s)
+		}
 	}
 }
 

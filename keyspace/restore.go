@@ -61,6 +61,9 @@ func (tx *Tx) RestoreContainer(s ContainerRecord) (*Container, error) {
 	}
 	tx.addHistory(c, expiry.HistoryEntry{What: expiry.Restored, Kills: -1})
 	tx.recordContainer(c)
+	if policy.Hold != "" {
+		tx.holdLog(c, policy.Hold)
+	}
 	tx.RestoreIndexes(c, s.Indexes)
 	return c, nil
 }

@@ -125,7 +125,7 @@ func (r Reader) remove(dead []deadEntry) (n int) {
 // dead of the container first. A slice may be empty.
 func (r Reader) Ends(of EndsRange, from EndPlace, visit func(s Slice, place func(i int) EndPlace) (more bool)) {
 	x := newEndsReader(of, from)
-	if dead := r.prepareEnds(x); dead > 0 && !visit(Slice{Dead: dead}, nil) {
+	if !r.prepareEnds(x, func(dead int) bool { return visit(Slice{Dead: dead}, nil) }) {
 		return
 	}
 	partitions, counted := r.source.Partitions(), 0
@@ -148,21 +148,23 @@ func (r Reader) Ends(of EndsRange, from EndPlace, visit func(s Slice, place func
 }
 
 // prepareEnds removes the purgeable dead, and brings the queues into order where reading begins. It locks one
-// partition at a time, for a few buckets. It returns the number of removed items.
-func (r Reader) prepareEnds(x *endsReader) (dead int) {
+// partition at a time, for a few buckets. It tells visit how many items it has removed, and ends where visit
+// returns false.
+func (r Reader) prepareEnds(x *endsReader, visit func(dead int) (more bool)) (more bool) {
 	for number := range r.source.Partitions() {
-		for more := true; more; {
+		for left := true; left; {
+			removed := 0
 			r.source.One(number, func() {
-				var removed int
-				removed, more = r.source.RemoveSome(number, Entries/2)
-				dead += removed
-				if !more {
-					more = !x.Prepare(r.ends(x, number, number+1))
+				if removed, left = r.source.RemoveSome(number, Entries/2); !left {
+					left = !x.Prepare(r.ends(x, number, number+1))
 				}
 			})
+			if removed > 0 && !visit(removed) {
+				return false
+			}
 		}
 	}
-	return dead
+	return true
 }
 
 // ends returns the ends behind the place of a reader in some partitions, which must be locked.

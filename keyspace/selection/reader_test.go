@@ -174,6 +174,11 @@ func TestReader(t *testing.T) {
 		if err := tt.read(NewReader(s), func(Slice) bool { visits++; return false }); err != nil || visits > 1 {
 			t.Errorf("%s: %d visits after the first has ended it, %v", tt.name, visits, err)
 		}
+		s = newSource(t)
+		_ = tt.read(NewReader(s), func(Slice) bool { return false })
+		if left := s.tables[1].Len(); strings.HasPrefix(tt.name, "Ends") && left != 4 {
+			t.Errorf("%s: %d items are left in the second partition when the first visit has ended it", tt.name, left)
+		}
 	}
 }
 
