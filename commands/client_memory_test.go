@@ -81,6 +81,44 @@ func TestClientMemoryErrors(t *testing.T) {
 	}
 }
 
+// A reply that its client may not hold takes nothing with it: a pop that is refused has popped nothing, alone,
+// in a transaction and in a script.
+func TestClientMemoryKeepsWhatIsPopped(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	for i := range 4000 {
+		id := fmt.Sprint(i)
+		w.do(1, "RPUSH", "l", id)
+		w.do(1, "SADD", "s", id)
+		w.do(1, "ZADD", "z", id, id)
+	}
+	var m engine.ClientMemoryLimit
+	s := w.session(1)
+	s.Memory = m.Open(s)
+	m.SetLimit(100 << 10)
+	for _, args := range [][]string{
+		{"LPOP", "l", "4000"}, {"RPOP", "l", "3000"}, {"LMPOP", "1", "l", "LEFT", "COUNT", "4000"},
+		{"SPOP", "s", "4000"}, {"SPOP", "s", "3999"},
+		{"ZPOPMIN", "z", "4000"}, {"ZPOPMAX", "z", "3000"},
+	} {
+		script := "redis.call('SET', 'mark', '1') return #redis.pcall(unpack(ARGV))"
+		if r := w.do(1, args...); r.Kind != engine.KindError || r.Str != engine.ErrClientMemory.Error() {
+			t.Errorf("%q: %.100s", args, notation(r))
+		}
+		if r := w.do(1, append([]string{"EVAL", script, "0"}, args...)...); r.Kind != engine.KindError || r.Str != engine.ErrClientMemory.Error() {
+			t.Errorf("%q in a script: %.100s", args, notation(r))
+		}
+		w.do(1, "MULTI")
+		w.do(1, "SET", "mark", "1")
+		w.do(1, args...)
+		w.expect("(error) EXECABORT Transaction discarded because of: "+engine.ClientMemoryText, "EXEC")
+	}
+	w.expect("(integer) 4000", "LLEN", "l")
+	w.expect("(integer) 4000", "SCARD", "s")
+	w.expect("(integer) 4000", "ZCARD", "z")
+	w.expect("(integer) 0", "EXISTS", "mark")
+}
+
 // CLIENT NO-EVICT ON protects a client.
 func TestClientNoEvict(t *testing.T) {
 	t.Parallel()

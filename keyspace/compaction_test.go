@@ -55,7 +55,7 @@ func namesIn(t *testing.T, fsys vfs.FS, dir string) (names []string) {
 // The live bytes are exact, before and after a compaction.
 func TestLiveBytesAreCounted(t *testing.T) {
 	t.Parallel()
-	o := open(t, func(opt *Options) { opt.Partitions = 2 })
+	o := open(t, byHand, func(opt *Options) { opt.Partitions = 2 }) // a checkpoint in between may capture a smaller record of waste
 	for i := range 200 {
 		o.put("0", fmt.Sprint(i), `{"x":"`+strings.Repeat("x", i*i)+`"}`, expiry.Inherit)
 	}

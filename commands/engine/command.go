@@ -207,9 +207,9 @@ type Context struct {
 	mostWork int64       // see MaxExecWork
 	Examined int         // by the queries of the EXEC or script, as they count for query-budget
 
-	script      *scriptRun // that runs now; nil: none does
-	scriptError error      // why the script has been rolled back; nil: it has not
-	counted     bool       // the error that the script replies is in the statistics already
+	script  *scriptRun // that runs now; nil: none does
+	undone  error      // why the changes are taken back, as those of a script; nil: they are not
+	counted bool       // the error that the script replies is in the statistics already
 
 	Pieces  keyspace.LSN // covers the transactions of InPieces
 	changed bool         // one of them has changed something

@@ -475,6 +475,7 @@ func (e *Engine) Run(s *Session, r *Row, args []string, run Run, out *Outcome) e
 		s.Ctx.track(r, args, s.idBuffer)
 	}
 	out.Reply = run(&s.Ctx)
+	s.Ctx.withhold(r, &out.Reply)
 	if veto := s.Tx.Veto(); veto != nil {
 		out.Reply, s.Ctx.Outside, s.Ctx.aborted = Fail(e.vetoed(s, r, args, veto)), nil, true
 	}

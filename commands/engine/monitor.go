@@ -70,13 +70,9 @@ func monitorLineOf(addr string, s *Session, now int64, args []string) string {
 	return line.String()
 }
 
-// secretOptions are the options whose values no listing of commands may show.
-var secretOptions = []string{"requirepass"}
-
-// IsSecretOption reports whether the value of an option, in any case, is a password.
-func IsSecretOption(option string) bool {
-	return slices.ContainsFunc(secretOptions, func(name string) bool { return redisfmt.EqualFold(name, option) })
-}
+// IsSecretOption reports whether the value of an option, in any case, is a password, which no listing of
+// commands may show.
+func IsSecretOption(option string) bool { return redisfmt.EqualFold(option, "requirepass") }
 
 // redacted returns the arguments of a command without its secrets, for MONITOR and SLOWLOG.
 func redacted(r *Row, args []string) []string {

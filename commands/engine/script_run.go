@@ -277,7 +277,7 @@ func (r *scriptRun) finish(v scripts.Value, err error) Reply {
 	case err == errScriptVeto, err == errScriptPanic: // see Engine.run
 		return Fail(ErrInternal)
 	case errors.As(err, &back):
-		x.aborted, x.scriptError = true, back.error
+		x.aborted, x.undone = true, back.error
 		return Fail(back.error)
 	default: // it was killed before it wrote
 		v = scripts.ErrorValue(err.Error())
@@ -439,6 +439,7 @@ func (r *scriptRun) execute(row *Row, args []string) (Reply, error) {
 		x.Tx.MarkLong(true)
 	}
 	reply := r.perform(row, args)
+	x.withhold(row, &reply)
 	took := e.Scripts.monotonic() - start
 	r.calls = append(r.calls, scriptCall{row, took, reply.Kind == KindError})
 	if len(r.calls) == mostCalls {
@@ -456,6 +457,8 @@ func (r *scriptRun) execute(row *Row, args []string) (Reply, error) {
 		return Reply{}, errScriptPanic
 	case x.Tx.Veto() != nil:
 		return Reply{}, errScriptVeto
+	case x.undone != nil:
+		return Reply{}, rolledBack{x.undone}
 	case x.Work > x.mostWork:
 		return Reply{}, rolledBack{r.fail(errScriptWork, x.mostWork)}
 	}

@@ -373,18 +373,8 @@ func CheckClientInfo(what, word string) error {
 	switch {
 	case len(word) > MaxClientInfo:
 		return Errorf(errLongClientInfo, what, MaxClientInfo)
-	case !isPrintableWord(word):
+	case strings.ContainsFunc(word, func(r rune) bool { return r < '!' || r > '~' }):
 		return Errorf(errUnprintable, what)
 	}
 	return nil
-}
-
-// isPrintableWord reports whether s is printable ASCII without spaces.
-func isPrintableWord(s string) bool {
-	for i := range len(s) {
-		if s[i] < '!' || s[i] > '~' {
-			return false
-		}
-	}
-	return true
 }

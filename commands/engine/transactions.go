@@ -429,19 +429,17 @@ func runExec(x *Context) Reply {
 	for i := range t.Commands {
 		replies[i] = x.Engine.runQueued(x, t.Commands[i], &budget)
 		tooMuch, tooLong := x.Work > x.mostWork, x.Session.lastEnd > deadline
-		if x.aborted = tooMuch || tooLong || x.scriptError != nil || x.Tx.Veto() != nil; x.panicked || x.aborted {
+		if x.aborted = tooMuch || tooLong || x.undone != nil || x.Tx.Veto() != nil; x.panicked || x.aborted {
 			x.Outside = nil
 			x.Session.Update(func() { x.Session.Database, x.Session.DatabaseNumber = database, number })
-			if x.panicked {
+			switch {
+			case x.panicked:
 				return Fail(ErrExecInternal)
-			}
-			if x.scriptError != nil {
-				return Fail(execAborted(x.scriptError))
-			}
-			if tooMuch {
+			case x.undone != nil:
+				return Fail(execAborted(x.undone))
+			case tooMuch:
 				return Fail(Errorf(errExecWork, x.mostWork))
-			}
-			if x.Tx.Veto() != nil {
+			case x.Tx.Veto() != nil:
 				return Reply{} // Engine.run replies
 			}
 			return Fail(Errorf(errExecTime, x.Session.ExecTime))
@@ -572,5 +570,15 @@ func (e *Engine) runQueued(x *Context, c *queuedCommand, budget *replyBudget) (r
 	if s.tracks(c.row) {
 		x.track(c.row, c.in.Args, c.row.ids(nil, c.in.Args))
 	}
-	return budget.charge(c.row, c.run(x))
+	reply = c.run(x)
+	x.withhold(c.row, &reply)
+	return budget.charge(c.row, reply)
+}
+
+// withhold takes back what a command has changed whose reply is too long for its client: the reply has what
+// it has taken.
+func (x *Context) withhold(r *Row, reply *Reply) {
+	if r.Flags&Write != 0 && reply.Kind == KindError && reply.Str == string(ErrClientMemory) {
+		x.aborted, x.undone = true, ErrClientMemory
+	}
 }

@@ -59,7 +59,7 @@ func member(name, syntax, summary string, b items.TimeBase) engine.Command {
 }
 
 // latest is the end that comes last, in ms, as in Redis.
-const latest = 1 << 46
+const latest = 1<<46 - 1
 
 // moment is the time of an end as a client gave it.
 type moment struct {

@@ -173,6 +173,10 @@ func parseMPop(args []string, ms int64) (engine.Run, error) {
 		return nil, err
 	}
 	return items.Taking(keys, keyspace.ListKind, ms, taking(!right, func(x *engine.Context, key string, h *items.ListChange) engine.Reply {
-		return engine.Array(engine.Bulk(key), pop(x, h, !right, count))
+		popped := pop(x, h, !right, count)
+		if popped.Kind == engine.KindError {
+			return popped
+		}
+		return engine.Array(engine.Bulk(key), popped)
 	})), nil
 }
