@@ -254,22 +254,26 @@ func openKeyspace(settings *config.Settings, engine *engine.Engine, log zerolog.
 }
 
 // applySettings brings the settings to a keyspace that Open does not take, or that may have changed since.
+// After an error it has brought none.
 func applySettings(ks *keyspace.Keyspace, settings *config.Settings) error {
+	if settings.UndoWindow < 0 {
+		ks.SetUndoWindowAuto()
+	} else if err := ks.SetUndoWindow(int64(settings.UndoWindow / time.Second)); err != nil {
+		return err
+	}
 	ks.SetFsync(settings.AppendFsync)
 	ks.SetExpireEffort(settings.ActiveExpireEffort)
 	ks.SetCompaction(settings.Compaction)
 	ks.SetEraseWithin(settings.EraseWithin)
-	if !settings.Ephemeral {
-		ks.Scrubber().SetInterval(settings.ScrubInterval)
+	scrub := settings.ScrubInterval
+	if settings.Ephemeral {
+		scrub = 0
 	}
+	ks.Scrubber().SetInterval(scrub)
 	ks.SetMaxContainers(settings.MaxContainers)
 	ks.SetMostNoted(int64(settings.TrackedKeys))
 	ks.SetEviction(settings.Eviction)
-	if settings.UndoWindow < 0 {
-		ks.SetUndoWindowAuto()
-		return nil
-	}
-	return ks.SetUndoWindow(int64(settings.UndoWindow / time.Second))
+	return nil
 }
 
 // stopSignals returns a context that ends with SIGTERM or SIGINT. As in Redis, a SIGINT after that ends the

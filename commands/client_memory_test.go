@@ -81,8 +81,7 @@ func TestClientMemoryErrors(t *testing.T) {
 	}
 }
 
-// A reply that its client may not hold takes nothing with it: a pop that is refused has popped nothing, alone,
-// in a transaction and in a script.
+// A pop whose reply its client may not hold has popped nothing: alone, in a transaction and in a script.
 func TestClientMemoryKeepsWhatIsPopped(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
@@ -129,10 +128,13 @@ func TestClientNoEvict(t *testing.T) {
 	list := []*engine.ClientMemory{m.Open(w.session(1)), m.Open(w.session(2)), m.Open(w.session(3))}
 	w.session(1).Memory = list[0]
 	w.expect("OK", "CLIENT", "NO-EVICT", "on")
+	if line := w.do(1, "CLIENT", "INFO").Str; !strings.Contains(line, " flags=e ") {
+		t.Error(line)
+	}
 	if !list[0].Reserve(600<<10) || !list[1].Reserve(300<<10) || !list[2].Reserve(260<<10) || !slices.Equal(evicted, []int64{2}) {
 		t.Errorf("disconnected: %v", evicted)
 	}
-	w.expect("OK", "CLIENT", "NO-EVICT", "off")
+	w.expect("RESET", "RESET") // like NO-EVICT off
 	if !list[2].Reserve(200<<10) || !slices.Equal(evicted, []int64{2, 1}) {
 		t.Errorf("disconnected: %v", evicted)
 	}

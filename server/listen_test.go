@@ -184,25 +184,27 @@ func TestIsLocal(t *testing.T) {
 
 func TestKeepAlive(t *testing.T) {
 	t.Parallel()
-	s := newTestServer(t, "--tcp-keepalive", "120")
-	c := dial(t, s.run(t, newFakeEngine(), nil))
-	c.send("PING\r\n")
-	c.expect("+PONG\r\n")
-	check := func(fd uintptr) {
-		on, _ := syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_KEEPALIVE)
-		interval, _ := syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, unix.TCP_KEEPINTVL)
-		if on == 0 || interval != 40 {
-			t.Errorf("keepalive %d, interval %d", on, interval)
+	for _, seconds := range []int{120, 0} {
+		s := newTestServer(t, "--tcp-keepalive", strconv.Itoa(seconds))
+		c := dial(t, s.run(t, newFakeEngine(), nil))
+		c.send("PING\r\n")
+		c.expect("+PONG\r\n")
+		check := func(fd uintptr) {
+			on, _ := syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_KEEPALIVE)
+			interval, _ := syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, unix.TCP_KEEPINTVL)
+			if on != min(seconds, 1) || on == 1 && interval != 40 {
+				t.Errorf("keepalive %d, interval %d", on, interval)
+			}
 		}
+		s.each(func(c *conn) {
+			c.mu.Lock()
+			if c.fd != noFD {
+				check(uintptr(c.fd))
+			}
+			c.mu.Unlock()
+			c.whileWaiting(func() { must(t, c.socket.raw.raw.Control(check)) })
+		})
 	}
-	s.each(func(c *conn) {
-		c.mu.Lock()
-		if c.fd != noFD {
-			check(uintptr(c.fd))
-		}
-		c.mu.Unlock()
-		c.whileWaiting(func() { must(t, c.socket.raw.raw.Control(check)) })
-	})
 }
 
 // exhausted is a listener for which the process has no file descriptors left.

@@ -100,6 +100,9 @@ func TestChangeBind(t *testing.T) {
 	if !isClosed(host, port) {
 		t.Error("the old address is open")
 	}
+	for _, pairs := range [][][2]string{{{"bind", host}, {"port", strconv.Itoa(otherPort)}}, {{"port", strconv.Itoa(port)}, {"bind", other}}} {
+		must(t, s.ConfigSet(pairs)) // in either order
+	}
 	err := s.set("bind", "192.0.2.1")
 	if err == nil || err.Error() != "ERR CONFIG SET failed (possibly related to argument 'bind') - Failed to bind to specified addresses." {
 		t.Errorf("%v", err)

@@ -162,6 +162,9 @@ func (c *ClientMemory) Protect(on bool) {
 	}
 }
 
+// isProtected reports whether the client is protected.
+func (c *ClientMemory) isProtected() bool { return c != nil && c.protected.Load() }
+
 // Release returns size reserved bytes.
 func (c *ClientMemory) Release(size int) {
 	if c != nil {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"sync"
@@ -205,6 +206,7 @@ func (s *Session) Reset() {
 	s.SetName("")
 	s.Replies.reset()
 	s.SetNoTouch(false)
+	s.Memory.Protect(false)
 	s.Readonly = false
 }
 
@@ -278,38 +280,19 @@ func (s *Session) ClientLine(now int64, running []string) string {
 
 // flagLetters are the flags of the session in CLIENT LIST. The lock must be held.
 func (s *Session) flagLetters() string {
-	flags := ""
-	if s.Monitoring {
-		flags += "O"
+	var flags []byte
+	for _, f := range []struct {
+		letter byte
+		is     bool
+	}{
+		{'O', s.Monitoring}, {'P', s.Subscribed.total() > 0}, {'x', s.Queued != NoTransaction}, {'b', s.blocked}, {'t', s.Tracking.On},
+		{'R', s.Tracking.Broken}, {'B', s.Tracking.Bcast}, {'U', s.viaUnixSocket()}, {'e', s.Memory.isProtected()}, {'T', s.noTouch},
+	} {
+		if f.is {
+			flags = append(flags, f.letter)
+		}
 	}
-	if s.Subscribed.total() > 0 {
-		flags += "P"
-	}
-	if s.Queued != NoTransaction {
-		flags += "x"
-	}
-	if s.blocked {
-		flags += "b"
-	}
-	if s.Tracking.On {
-		flags += "t"
-	}
-	if s.Tracking.Broken {
-		flags += "R"
-	}
-	if s.Tracking.Bcast {
-		flags += "B"
-	}
-	if s.viaUnixSocket() {
-		flags += "U"
-	}
-	if s.noTouch {
-		flags += "T"
-	}
-	if flags == "" {
-		return "N"
-	}
-	return flags
+	return cmp.Or(string(flags), "N")
 }
 
 // age and idle return the seconds since the connection was made and since its last command.

@@ -86,10 +86,12 @@ func (c *Config) ConfigSet(pairs [][2]string) error {
 	if err := next.checkProof(false); err != nil {
 		return setFailed(pairs[0][0], err)
 	}
-	if i := slices.Index(options, lookUpOption("requirepass")); i >= 0 {
-		// Last, so that it is never undone: its old value is not the password that a line or file of users
-		// gave.
-		options = append(slices.Delete(options, i, i+1), lookUpOption("requirepass"))
+	// The addresses come behind the ports that they are for, and the password last, so that it is never undone:
+	// its old value is not the password that a line or file of users gave.
+	for _, name := range []string{"bind", "requirepass"} {
+		if i := slices.Index(options, lookUpOption(name)); i >= 0 {
+			options = append(slices.Delete(options, i, i+1), lookUpOption(name))
+		}
 	}
 	for i, o := range options {
 		if err := c.applyLocked(o, was, &next); err != nil {
@@ -131,7 +133,7 @@ func mutable(pairs [][2]string) ([]*Option, error) {
 			return nil, engine.Error("ERR Unknown option or number of arguments for CONFIG SET - '" + name + "'")
 		case !o.Mutable:
 			return nil, setFailed(pair[0], errImmutable)
-		case slices.Contains(options[:i], o):
+		case slices.ContainsFunc(options[:i], func(other *Option) bool { return other.named() == o.named() }):
 			return nil, setFailed(o.Name, errDuplicate)
 		}
 		options[i] = o

@@ -222,6 +222,7 @@ func TestRefusedSources(t *testing.T) {
 		{[]string{configFile(t, "config other.conf")}, []string{"config", ".conf:1"}},
 		{[]string{configFile(t, "port")}, []string{"option port", "no value", ".conf:1"}},
 		{[]string{configFile(t, strings.Repeat("x", 2<<20))}, []string{"too long"}},
+		{[]string{configFile(t, "proto-max-bulk-len 512mb\nmax-value-size 1mb")}, []string{"option proto-max-bulk-len", `"512mb"`, "the value of max-value-size", ".conf:1"}},
 		// What a stronger source overrides must still be legal.
 		{[]string{configFile(t, "port abc"), "--port", "7050"}, []string{"option port", `"abc"`, ".conf:1"}},
 	} {
@@ -242,6 +243,11 @@ func TestSourcesByPrecedence(t *testing.T) {
 			!slices.Equal(s.Bind, []string{"127.0.0.1", "-::1"}) {
 			t.Errorf("%q: %+v", args, *s)
 		}
+	}
+	// Another name of an option is that option, and what must be the value of another may come before it.
+	old := configFile(t, "lua-time-limit 5000\nhash-max-ziplist-value 7\nproto-max-bulk-len 512mb\nmax-value-size 512mb\n")
+	if s := load(t, old, "--busy-reply-threshold", "500", "--hash-max-listpack-value", "9").Settings(); s.LuaTimeLimit != 500*time.Millisecond || s.Encodings.HashValue != 9 || s.MaxValueSize != 512<<20 {
+		t.Errorf("%+v", *s)
 	}
 	t.Setenv("MAYFLY_CONFIG", path)
 	if got := load(t).Settings().Port; got != 7001 {
@@ -321,6 +327,7 @@ func TestConfigSet(t *testing.T) {
 		{[][2]string{{"maxclients", "abc"}}, failed + "maxclients') - argument couldn't be parsed into an integer"},
 		{[][2]string{{"MaxClients", "0"}}, failed + "maxclients') - argument must be between 1 and 4294967295 inclusive"},
 		{[][2]string{{"timeout", "7"}, {"TIMEOUT", "8"}}, failed + "timeout') - duplicate parameter"},
+		{[][2]string{{"lua-time-limit", "1"}, {"busy-reply-threshold", "2"}}, failed + "busy-reply-threshold') - duplicate parameter"},
 		{[][2]string{{"timeout", "7"}, {"databases", "16"}}, failed + "databases') - can't set immutable config"},
 		{[][2]string{{"partitions", "4"}}, failed + "partitions') - can't set immutable config"},
 		{[][2]string{{"timeout", "7"}, {"appendfsync", "foo"}}, failed + "appendfsync') - argument(s) must be one of the following: everysec, always, no"},

@@ -45,11 +45,8 @@ func Load(args []string) (*Config, error) {
 	if err := l.failure(); err != nil {
 		return nil, err
 	}
-	if settings.Dir, err = filepath.Abs(settings.Dir); err != nil {
-		return nil, fmt.Errorf("option dir: %w", err)
-	}
-	if settings.ACLFile != "" && !filepath.IsAbs(settings.ACLFile) {
-		settings.ACLFile = filepath.Join(settings.Dir, settings.ACLFile) // as in Redis, which works in that folder
+	if err := settings.resolve(); err != nil {
+		return nil, err
 	}
 	c := New(settings)
 	c.users.Unproven = settings.checkProof(true)
@@ -58,6 +55,17 @@ func Load(args []string) (*Config, error) {
 	}
 	c.ignored, c.links = l.ignored, l.links
 	return c, nil
+}
+
+// resolve makes the paths of the data folder and of the file of users absolute.
+func (s *Settings) resolve() (err error) {
+	if s.Dir, err = filepath.Abs(s.Dir); err != nil {
+		return fmt.Errorf("option dir: %w", err)
+	}
+	if s.ACLFile != "" && !filepath.IsAbs(s.ACLFile) {
+		s.ACLFile = filepath.Join(s.Dir, s.ACLFile) // as in Redis, which works in that folder
+	}
+	return nil
 }
 
 // LogIgnored logs which parts of the configuration have no effect.
@@ -96,6 +104,8 @@ type loader struct {
 
 	included map[*Option]bool // set by a file that another includes
 
+	mirrors map[*Option]func() // check what must be the value of another option, which may come later
+
 	includesUsers bool // a file that another includes has users
 	depth         int  // of such files
 }
@@ -107,7 +117,7 @@ type mistake struct {
 }
 
 func newLoader(settings *Settings) *loader {
-	return &loader{settings: settings, settled: make(map[*Option]bool), given: make(map[*Option]bool), included: make(map[*Option]bool)}
+	return &loader{settings: settings, settled: make(map[*Option]bool), given: make(map[*Option]bool), included: make(map[*Option]bool), mirrors: make(map[*Option]func())}
 }
 
 // nextSource goes on to a weaker source.
@@ -124,6 +134,9 @@ func (l *loader) fail(o *Option, format string, parts ...any) {
 func (l *loader) failure() error {
 	const most = 20 // fits on one screen, even for a wrong file
 	var lines []string
+	for _, check := range l.mirrors {
+		check()
+	}
 	for _, m := range l.mistakes[:min(len(l.mistakes), most)] {
 		lines = append(lines, m.text)
 	}
@@ -149,19 +162,31 @@ func (l *loader) take(name string, values []string, origin string) {
 		l.takeDirective(name, values, origin)
 		return
 	}
-	if o.Compat && l.settled[o] {
+	if o.Compat && l.settled[o.named()] {
 		return // a stronger source rules, and this one does no harm
 	}
+	illegal := func(s *Settings) bool { return o.in(s).Set(value) != nil }
+	fail := func() {
+		l.fail(o, "option %s %s has the illegal value %q, because %s%s", o.Name, origin, value, o.Doc, o.legally())
+	}
+	_, mirrors := o.in(l.settings).(mirror)
 	switch {
 	case len(values) == 0:
 		l.fail(o, "option %s %s has no value%s", o.Name, origin, o.legally())
 	case len(values) > 1 && !o.Many:
 		l.fail(o, "option %s %s has %d values but takes one%s", o.Name, origin, len(values), o.legally())
-	case o.in(new(Settings)).Set(value) != nil && o.AcceptedWeaker:
+	case mirrors:
+		l.given[o] = true
+		l.mirrors[o] = func() {
+			if illegal(l.settings) {
+				fail()
+			}
+		}
+	case illegal(new(Settings)) && o.AcceptedWeaker:
 		l.ignore(o.Name + " " + value)
-	case o.in(new(Settings)).Set(value) != nil && o.Compat:
-		l.fail(o, "option %s %s has the illegal value %q, because %s%s", o.Name, origin, value, o.Doc, o.legally())
-	case o.in(new(Settings)).Set(value) != nil:
+	case illegal(new(Settings)) && o.Compat:
+		fail()
+	case illegal(new(Settings)):
 		l.fail(o, "option %s %s has the illegal value %q%s", o.Name, origin, value, o.legally())
 	default:
 		l.set(o, value)
@@ -170,14 +195,14 @@ func (l *loader) take(name string, values []string, origin string) {
 
 // set gives an option a legal value, unless a stronger source has done so.
 func (l *loader) set(o *Option, value string) {
-	l.given[o] = true
+	l.given[o.named()] = true
 	if l.depth > 0 {
 		l.included[o] = true
 	}
 	if o.Compat { // as in Redis, the last one counts
 		l.mistakes = slices.DeleteFunc(l.mistakes, func(m mistake) bool { return m.option == o })
 	}
-	if l.settled[o] {
+	if l.settled[o.named()] {
 		return
 	}
 	if err := o.in(l.settings).Set(value); err != nil {

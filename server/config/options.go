@@ -29,7 +29,8 @@ type Option struct {
 	Compat  bool // exists for programs that expect it of Redis
 	Many    bool // takes several values: --bind 127.0.0.1 ::1
 
-	AcceptedWeaker bool // other values ask for less than the server does: a config file may have them
+	AliasOf        string // the option that this is another name of; empty: it is none
+	AcceptedWeaker bool   // other values ask for less than the server does: a config file may have them
 
 	in func(*Settings) value
 }
@@ -227,13 +228,27 @@ var Options = slices.Concat(options, EncodingOptions)
 var EncodingOptions = []Option{
 	encoding("hash-max-listpack-entries", "512", "fields", "up to which OBJECT ENCODING of a hash is listpack, as Redis would have it; nothing else", func(e *redisfmt.Encodings) *int { return &e.HashEntries }),
 	encoding("hash-max-listpack-value", "64", "bytes", "of a field or a value, likewise", func(e *redisfmt.Encodings) *int { return &e.HashValue }),
-	encoding("hash-max-ziplist-entries", "512", "fields", "another name of hash-max-listpack-entries", func(e *redisfmt.Encodings) *int { return &e.HashEntries }),
-	encoding("hash-max-ziplist-value", "64", "bytes", "another name of hash-max-listpack-value", func(e *redisfmt.Encodings) *int { return &e.HashValue }),
+	anotherName("hash-max-listpack-entries", encoding("hash-max-ziplist-entries", "512", "fields", "", func(e *redisfmt.Encodings) *int { return &e.HashEntries })),
+	anotherName("hash-max-listpack-value", encoding("hash-max-ziplist-value", "64", "bytes", "", func(e *redisfmt.Encodings) *int { return &e.HashValue })),
 	encoding("set-max-intset-entries", "512", "members", "up to which OBJECT ENCODING of a set of integers is intset, likewise", func(e *redisfmt.Encodings) *int { return &e.SetIntegers }),
 	encoding("zset-max-listpack-entries", "128", "members", "up to which OBJECT ENCODING of a sorted set is listpack, likewise", func(e *redisfmt.Encodings) *int { return &e.SortedSetEntries }),
 	encoding("zset-max-listpack-value", "64", "bytes", "of a member, likewise", func(e *redisfmt.Encodings) *int { return &e.SortedSetValue }),
-	encoding("zset-max-ziplist-entries", "128", "members", "another name of zset-max-listpack-entries", func(e *redisfmt.Encodings) *int { return &e.SortedSetEntries }),
-	encoding("zset-max-ziplist-value", "64", "bytes", "another name of zset-max-listpack-value", func(e *redisfmt.Encodings) *int { return &e.SortedSetValue }),
+	anotherName("zset-max-listpack-entries", encoding("zset-max-ziplist-entries", "128", "members", "", func(e *redisfmt.Encodings) *int { return &e.SortedSetEntries })),
+	anotherName("zset-max-listpack-value", encoding("zset-max-ziplist-value", "64", "bytes", "", func(e *redisfmt.Encodings) *int { return &e.SortedSetValue })),
+}
+
+// anotherName makes an option another name of one with the same values.
+func anotherName(of string, o Option) Option {
+	o.AliasOf, o.Doc = of, "another name of "+of
+	return o
+}
+
+// named returns the option by its first name.
+func (o *Option) named() *Option {
+	if o.AliasOf == "" {
+		return o
+	}
+	return lookUpOption(o.AliasOf)
 }
 
 func encoding(name, preset, unit, doc string, of func(*redisfmt.Encodings) *int) Option {
@@ -340,8 +355,8 @@ var options = []Option{
 	{Name: "lua-time-limit", Default: "5000", Unit: "milliseconds", Mutable: true,
 		Doc: "answer other commands with BUSY while a script runs for longer; a script is ended after twice that time, and not before 10 s; 0 for no BUSY",
 		in:  func(s *Settings) value { return number(time.Millisecond, 0, math.MaxInt32).of(&s.LuaTimeLimit) }},
-	{Name: "busy-reply-threshold", Default: "5000", Unit: "milliseconds", Mutable: true, Doc: "another name of lua-time-limit",
-		in: func(s *Settings) value { return number(time.Millisecond, 0, math.MaxInt32).of(&s.LuaTimeLimit) }},
+	anotherName("lua-time-limit", Option{Name: "busy-reply-threshold", Default: "5000", Unit: "milliseconds", Mutable: true,
+		in: func(s *Settings) value { return number(time.Millisecond, 0, math.MaxInt32).of(&s.LuaTimeLimit) }}),
 	{Name: "slowlog-max-len", Default: "128", Unit: "commands", Mutable: true, Doc: "most commands in the slow log",
 		in: func(s *Settings) value { return count(0, math.MaxInt64).of(&s.SlowlogLength) }},
 	{Name: "latency-monitor-threshold", Default: "0", Unit: "milliseconds", Mutable: true, Doc: "record events for LATENCY that take at least this long; 0 for none",

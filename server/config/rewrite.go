@@ -100,7 +100,7 @@ func (s *Settings) rewritten(path string, old []byte) ([]byte, error) {
 	if err := l.failure(); err != nil {
 		return nil, errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
-	if said.Dir, err = filepath.Abs(said.Dir); err != nil {
+	if err := said.resolve(); err != nil {
 		return nil, err
 	}
 	stale := func(o *Option) bool {

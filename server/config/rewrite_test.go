@@ -59,6 +59,16 @@ func TestConfigRewrite(t *testing.T) {
 	}
 }
 
+// A file of users that is named within the data folder stays so.
+func TestConfigRewriteKeepsAPathInTheFolder(t *testing.T) {
+	dir := t.TempDir()
+	drill.Check(t, os.WriteFile(filepath.Join(dir, "users.acl"), []byte("user default on nopass ~* &* +@all\n"), 0o600))
+	before := "dir " + dir + "\naclfile users.acl\n"
+	if got := rewrite(t, before); got != before {
+		t.Errorf("got\n%s\nwant\n%s", got, before)
+	}
+}
+
 func TestConfigRewriteWithoutFile(t *testing.T) {
 	const want = "ERR The server is running without a config file"
 	if err := load(t).ConfigRewrite(); err == nil || err.Error() != want {
