@@ -2,7 +2,6 @@ package lua
 
 import (
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 )
@@ -46,36 +45,77 @@ func ParseNumber(s string) (f float64, ok bool) {
 // spaces are what isspace of C accepts.
 const spaces = " \t\n\v\f\r"
 
-// numeral is the longest number at the start of a text, as strtod of C reads it.
-var numeral = regexp.MustCompile(`^[+-]?(?i:0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[+-]?[0-9]+)?|inf(?:inity)?|` +
-	`nan(?:\([0-9a-z_]*\))?|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?)`)
-
 // Strtod reads the longest number at the start of s as strtod of C does: decimal, hexadecimal, inf, infinity,
 // nan and nan(...), each with a sign. n is its length in bytes, 0 if there is none. A number beyond the
 // doubles is infinite.
 func Strtod(s string) (f float64, n int) {
-	for n < len(s) && (isDigit(s[n]) || s[n] == '.' || s[n] == '-') {
-		n++
+	body := s
+	if s != "" && (s[0] == '+' || s[0] == '-') {
+		body = s[1:]
 	}
-	if n > 0 && (n == len(s) || !isAlpha(s[n])) { // often
-		if f, err := strconv.ParseFloat(s[:n], 64); err == nil {
+	sign := len(s) - len(body)
+	for _, word := range []string{"infinity", "inf", "nan"} {
+		if n = len(word); len(body) < n || !strings.EqualFold(body[:n], word) {
+			continue
+		}
+		if f = math.Inf(1); word == "nan" {
+			f = math.Float64frombits(0x7ff8000000000000)
+			if inner, ok := strings.CutPrefix(body[n:], "("); ok {
+				k := span(inner, func(c byte) bool { return c == '_' || inClass(c, 'w') })
+				if k < len(inner) && inner[k] == ')' {
+					n += k + 2
+				}
+			}
+		}
+		if s[0] == '-' {
+			f = math.Copysign(f, -1)
+		}
+		return f, sign + n
+	}
+	if len(body) > 2 && body[0] == '0' && body[1]|0x20 == 'x' {
+		n, exponent := numeral(body[2:], func(c byte) bool { return inClass(c, 'x') }, 'p')
+		if n > 0 {
+			n += sign + 2
+			text := s[:n]
+			if !exponent { // Go wants one, C does not
+				text += "p0"
+			}
+			f, _ = strconv.ParseFloat(text, 64) // out of range it is infinite, as in C
 			return f, n
 		}
 	}
-	text := numeral.FindString(s)
-	n = len(text)
-	lower := strings.ToLower(text)
-	switch digits := strings.TrimLeft(lower, "+-"); {
-	case n == 0:
-		return 0, 0
-	case strings.HasPrefix(digits, "nan"):
-		if f = math.Float64frombits(0x7ff8000000000000); lower[0] == '-' {
-			f = math.Copysign(f, -1)
-		}
-		return f, n
-	case strings.HasPrefix(digits, "0x") && !strings.Contains(digits, "p"): // Go wants an exponent, C does not
-		text += "p0"
+	if n, _ = numeral(body, isDigit, 'e'); n > 0 {
+		n += sign
 	}
-	f, _ = strconv.ParseFloat(text, 64) // out of range it is infinite, as in C
+	f, _ = strconv.ParseFloat(s[:n], 64)
 	return f, n
+}
+
+// numeral returns the length of the digits at the start of s, with a point and an exponent after a mark; 0 if
+// there are none. A regular expression would take minutes for the longest texts.
+func numeral(s string, digit func(byte) bool, mark byte) (n int, exponent bool) {
+	n = span(s, digit)
+	if n < len(s) && s[n] == '.' {
+		if fraction := span(s[n+1:], digit); n+fraction > 0 {
+			n += 1 + fraction
+		}
+	}
+	if n > 0 && n < len(s) && s[n]|0x20 == mark {
+		at := n + 1
+		if at < len(s) && (s[at] == '+' || s[at] == '-') {
+			at++
+		}
+		if size := span(s[at:], isDigit); size > 0 {
+			return at + size, true
+		}
+	}
+	return n, false
+}
+
+// span returns how many bytes at the start of s are of a kind.
+func span(s string, is func(byte) bool) (n int) {
+	for n < len(s) && is(s[n]) {
+		n++
+	}
+	return n
 }
