@@ -366,6 +366,20 @@ func TestBounds(t *testing.T) { // alone: it measures the heap
 	}
 }
 
+// What reads a long string counts it as work.
+func TestLongStringsAreWork(t *testing.T) {
+	t.Parallel()
+	for _, f := range []string{"redis.set_repl(s)", "redis.setresp(s)", "redis.log(s, '')", "cjson.decode(n)"} {
+		body := `local s = string.rep('9', 1000000) local n = 'nan(' .. s for i = 1, 100 do pcall(function() ` + f + ` end) end`
+		s, err := new(Cache).Load(body, false)
+		drill.Check(t, err)
+		asks := patience(20)
+		if v, err := Run(s, &asks, constant{}, nil, nil, Limits{}); err != errTime {
+			t.Errorf("%s: got %.100s, %v", f, v.text(), err)
+		}
+	}
+}
+
 // TestCompileBounds shows what the compiler refuses.
 func TestCompileBounds(t *testing.T) {
 	t.Parallel()

@@ -52,6 +52,7 @@ func newCJSON(m *lua.Machine) (*cjson, *lua.Table) {
 		"decode": func(c *lua.Call) []lua.Value {
 			onlyOne(c)
 			d := decoder{cjson: j, c: c, text: c.Text(1)}
+			m.Work(len(d.text) / 64) // also for a token that has no end
 			if len(d.text) >= 2 && (d.text[0] == 0 || d.text[1] == 0) {
 				c.Fail("JSON parser does not support UTF-16 or UTF-32")
 			}

@@ -115,7 +115,7 @@ func (r *runner) log(c *lua.Call) []lua.Value {
 	if c.N() < 2 {
 		raise(c, "redis.log() requires two arguments or more.")
 	}
-	f, ok := lua.ToNumber(c.Arg(1))
+	f, ok := c.Number(c.Arg(1))
 	if !ok {
 		raise(c, "First argument must be a number (log level).")
 	}
@@ -140,7 +140,7 @@ func (r *runner) setResp(c *lua.Call) []lua.Value {
 	if c.N() != 1 {
 		raise(c, "redis.setresp() requires one argument.")
 	}
-	f, _ := lua.ToNumber(c.Arg(1))
+	f, _ := c.Number(c.Arg(1))
 	proto := int(lua.Truncate(f))
 	if proto != 2 && proto != 3 {
 		raise(c, "RESP version must be 2 or 3.")
@@ -156,7 +156,7 @@ func setRepl(c *lua.Call) []lua.Value {
 	if c.N() != 1 {
 		raise(c, "redis.set_repl() requires one argument.")
 	}
-	f, _ := lua.ToNumber(c.Arg(1))
+	f, _ := c.Number(c.Arg(1))
 	if flags := lua.Truncate(f); flags&^3 != 0 {
 		raise(c, "Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.")
 	}

@@ -196,7 +196,7 @@ func structUnpack(c *lua.Call) []lua.Value {
 				n := len(out) - 1
 				count, ok := 0.0, false
 				if n >= 0 {
-					count, ok = lua.ToNumber(out[n])
+					count, ok = c.Number(out[n])
 				}
 				if !ok {
 					c.Fail("format 'c0' needs a previous size")

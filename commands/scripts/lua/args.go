@@ -70,15 +70,21 @@ func (c *Call) TextOr(i int, absent string) string {
 	return c.Text(i)
 }
 
-// number is ToNumber that counts the work for a long string.
-func (c *Call) number(v Value) (float64, bool) {
-	c.M.longValue(v)
-	return ToNumber(v)
+// Number returns a number, or a string that is one, as a number. A long string counts as work.
+func (c *Call) Number(v Value) (f float64, ok bool) {
+	switch v := v.(type) {
+	case float64:
+		return v, true
+	case string:
+		c.M.long(v)
+		return ParseNumber(v)
+	}
+	return 0, false
 }
 
 // Num returns argument i, a number or a string that is one.
 func (c *Call) Num(i int) float64 {
-	f, ok := c.number(c.Arg(i))
+	f, ok := c.Number(c.Arg(i))
 	if !ok {
 		c.TypeError(i, "number")
 	}

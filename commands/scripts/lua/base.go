@@ -161,7 +161,6 @@ func (m *Machine) baseLibrary() map[string]Builtin {
 			return m.loadText(c, c.Text(1), c.TextOr(2, c.Text(1)))
 		},
 		"next": func(c *Call) []Value {
-			m.longValue(c.Arg(2))
 			k, v, ok := m.next(c.Table(1), c.Arg(2))
 			if !ok {
 				m.Raise("invalid key to 'next'")
@@ -255,13 +254,14 @@ func (m *Machine) store(t *Table, k, v Value) {
 func tonumber(c *Call) []Value {
 	if base := c.IntOr(2, 10); base != 10 {
 		s := c.Text(1)
+		c.M.long(s)
 		if base < 2 || base > 36 {
 			c.ArgError(2, "base out of range")
 		}
 		if f, ok := parseUnsigned(s, base); ok {
 			return c.Return(Number(f))
 		}
-	} else if f, ok := c.number(c.Any(1)); ok {
+	} else if f, ok := c.Number(c.Any(1)); ok {
 		return c.Return(Number(f))
 	}
 	return c.Return(nil)

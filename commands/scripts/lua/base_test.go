@@ -8,11 +8,16 @@ import (
 	"mayfly/test/drill"
 )
 
-// The base library counts the work for long strings.
-func TestBaseLibraryCountsLongStrings(t *testing.T) {
+// What compares, hashes or reads a long string counts it as work.
+func TestLongStringsAreWork(t *testing.T) {
 	t.Parallel()
-	for _, f := range []string{"rawequal(s, r)", "rawget(t, s)", "next(t, s)"} {
-		chunk, err := Compile("local s = string.rep('x', 1000000) local r, t = s .. '', {[s] = 1} for i = 1, 100 do "+f+" end", "chunk")
+	for _, f := range []string{
+		"rawequal(s, r)", "rawget(t, s)", "next(t, s)", "for k in pairs(t) do end", "table.foreach(t, function() end)", "n[s] = 1",
+		"tonumber(s)", "tonumber(s, 36)", "for i = s, 0 do end", "for i = 0, s do end", "for i = 0, 0, s do end",
+	} {
+		chunk, err := Compile(`local s = string.rep('x', 1000000)
+			local r, t, n = s .. '', {[s] = 1}, setmetatable({}, {__newindex = type})
+			for i = 1, 100 do pcall(function() `+f+` end) end`, "chunk")
 		drill.Check(t, err)
 		asks := turns(20)
 		m := New()

@@ -387,7 +387,7 @@ func (g *compiler) forNumbers(n *node) stmt {
 		var f [3]float64
 		for i, what := range []string{"initial value", "limit", "step"} {
 			var ok bool
-			if f[i], ok = ToNumber(c.regs[base+i]); !ok {
+			if f[i], ok = c.Number(c.regs[base+i]); !ok {
 				c.raise(line, "'for' "+what+" must be a number")
 			}
 		}

@@ -60,8 +60,8 @@ func (m *Machine) callNamed(f Value, args []Value, weight int, n *node) []Value 
 
 // index returns o[k]. n is the expression of o.
 func (c *Call) index(line int, o, k Value, n *node) Value {
-	c.M.longValue(k)
 	for range maxMetaLoop {
+		c.M.longValue(k)
 		var h Value
 		if t, ok := o.(*Table); ok {
 			if v := t.Get(k); v != nil || t.meta == nil {
@@ -87,6 +87,7 @@ func (c *Call) index(line int, o, k Value, n *node) Value {
 func (c *Call) setIndex(line int, o, k, v Value, n *node) {
 	c.line = line
 	for range maxMetaLoop {
+		c.M.longValue(k)
 		var h Value
 		if t, ok := o.(*Table); ok {
 			if t.sealed {
@@ -115,8 +116,8 @@ var events = map[string]string{"+": "__add", "-": "__sub", "*": "__mul", "/": "_
 
 // arith computes with values of which at least one is no number. Without b it negates.
 func (c *Call) arith(line int, op string, x, y Value, a, b *node) Value {
-	f, ok1 := c.number(x)
-	g, ok2 := c.number(y)
+	f, ok1 := c.Number(x)
+	g, ok2 := c.Number(y)
 	event := events[op]
 	if b == nil {
 		event = "__unm"

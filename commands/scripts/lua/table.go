@@ -233,6 +233,7 @@ func (m *Machine) next(t *Table, k Value) (key, v Value, ok bool) {
 	i, at := 0, -1
 	if k != nil {
 		if i = position(k) + 1; i < 1 || i > t.array.len() {
+			m.longValue(k)
 			if at = t.find(k); at < 0 {
 				return nil, nil, false
 			}

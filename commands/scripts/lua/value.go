@@ -91,17 +91,6 @@ func TypeOf(v Value) string {
 	return "userdata"
 }
 
-// ToNumber returns a number, or a string that is one, as a number.
-func ToNumber(v Value) (f float64, ok bool) {
-	switch v := v.(type) {
-	case float64:
-		return v, true
-	case string:
-		return ParseNumber(v)
-	}
-	return 0, false
-}
-
 // ToText returns a string, or a number as a string.
 func ToText(v Value) (s string, ok bool) {
 	switch v := v.(type) {
