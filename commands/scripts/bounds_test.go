@@ -369,8 +369,8 @@ func TestBounds(t *testing.T) { // alone: it measures the heap
 // What reads a long string counts it as work.
 func TestLongStringsAreWork(t *testing.T) {
 	t.Parallel()
-	for _, f := range []string{"redis.set_repl(s)", "redis.setresp(s)", "redis.log(s, '')", "cjson.decode(n)"} {
-		body := `local s = string.rep('9', 1000000) local n = 'nan(' .. s for i = 1, 100 do pcall(function() ` + f + ` end) end`
+	for _, f := range []string{"redis.set_repl(s)", "redis.setresp(s)", "redis.log(s, '')", "cjson.decode(n)", "cmsgpack.unpack(m)"} {
+		body := `local s = string.rep('9', 1000000) local n, m = 'nan(' .. s, '\221\0\15\66\64' .. string.rep('\192', 1000000) for i = 1, 100 do pcall(function() ` + f + ` end) end`
 		s, err := new(Cache).Load(body, false)
 		drill.Check(t, err)
 		asks := patience(20)

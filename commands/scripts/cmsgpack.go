@@ -209,6 +209,7 @@ func (u *unpacker) value() lua.Value {
 		u.c.Fail("stack overflow (too many return values at once; use unpack_one or unpack_limit instead.)")
 	}
 	u.m.Charge(16)
+	u.m.Work(1)
 	switch c := u.take(1)[0]; {
 	case c <= 0x7f:
 		return lua.Int(int(c))

@@ -90,7 +90,7 @@ func (ms *matcher) captureToClose() int {
 
 // classEnd returns the index after the single-character class at p.
 func (ms *matcher) classEnd(p int) int {
-	c := ms.pattern[p]
+	begin, c := p, ms.pattern[p]
 	p++
 	switch c {
 	case '%':
@@ -112,6 +112,7 @@ func (ms *matcher) classEnd(p int) int {
 				p++
 			}
 		}
+		ms.step((p - begin) >> 3)
 		return p + 1
 	}
 	return p

@@ -236,6 +236,7 @@ func (ms *matcher) expand(out *Buffer, text string, s, e int) {
 		if !found {
 			return
 		}
+		ms.step(1) // what stands in its place may be empty
 		if rest == "" {
 			out.Bytes(0)
 			return
@@ -323,6 +324,7 @@ func (m *Machine) formatOne(c *Call, out *Buffer, format string, arg int) (rest 
 	case 's':
 		s := c.Text(arg)
 		if f.precision >= 0 || len(s) < 100 {
+			m.long(s)
 			if s = cut(s); f.precision >= 0 {
 				s = s[:min(len(s), f.precision)]
 			}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -110,6 +111,23 @@ func TestLongPattern(t *testing.T) {
 		if got := call(function, 0, "x", strings.Repeat("y", 2_000_000), "1"); got != "error: too much work" {
 			t.Errorf("%s: %s", function, got)
 		}
+	}
+}
+
+// So is what a search or a replacement passes over without taking anything.
+func TestEmptyMatches(t *testing.T) {
+	t.Parallel()
+	text := strings.Repeat("y", 100)
+	if got := call("gsub", 50, text, "", strings.Repeat("%0", 100_000)); got != "error: too much work" {
+		t.Errorf("empty captures: %.30s", got)
+	}
+	set := "[" + strings.Repeat("x", 10_000) + "]"
+	if got := call("find", 200, "yy", strings.Repeat("y?", 200)+set); got != "error: too much work" {
+		t.Errorf("a set at the end of a text: %s", got)
+	}
+	args := append([]Value{strings.Repeat("%.0s", 1000)}, slices.Repeat([]Value{strings.Repeat("y", 100_000)}, 1000)...)
+	if got := call("format", 50, args...); got != "error: too much work" {
+		t.Errorf("texts that are cut off: %s", got)
 	}
 }
 

@@ -188,6 +188,7 @@ func (m *Machine) dropDeleted(t *Table) {
 	t.entries = list[entry]{first: make([]entry, 0, cap(old.first))}
 	for i := range old.len() {
 		if e := old.at(i); e.v != nil {
+			m.longValue(e.k)
 			if n := t.entries.wants(0); n > 0 {
 				t.entries.grow(n)
 			}

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"testing"
 
 	"mayfly/test/drill"
@@ -63,6 +64,25 @@ func TestDeletedElements(t *testing.T) {
 	m.fuel = 1 << 20
 	if k, _, ok := m.next(table, nil); k != nil || !ok || m.fuel > 1<<20-10_000 {
 		t.Errorf("key %v, %v, %d steps", k, ok, 1<<20-m.fuel)
+	}
+}
+
+// Long keys are hashed again when those that have been deleted leave.
+func TestLongKeysThatStay(t *testing.T) {
+	t.Parallel()
+	m := New()
+	m.Reset(64<<20, nil)
+	table := m.NewTable(0)
+	for i := range 10 {
+		m.Set(table, strings.Repeat("x", 10_000)+strconv.Itoa(i), true)
+	}
+	m.fuel = 1 << 20
+	for i := range 1_000 {
+		m.Set(table, float64(-i), true)
+		m.Set(table, float64(-i), nil)
+	}
+	if steps := 1<<20 - m.fuel; steps < 100*10*10_000>>6 {
+		t.Errorf("%d steps", steps)
 	}
 }
 
