@@ -2,6 +2,7 @@ package lua
 
 import (
 	"math"
+	"strings"
 	"testing"
 )
 
@@ -29,6 +30,25 @@ func TestNumbersAreReadAsCReadsThem(t *testing.T) {
 	for text, want := range map[string]bool{" 7 ": true, "7x": false, "\t-7\n": true, "7\x00x": true, "": false, " ": false, "0x1F": true, "7 7": false} {
 		if _, ok := ParseNumber(text); ok != want {
 			t.Errorf("%q is a number: %v, want %v", text, ok, want)
+		}
+	}
+}
+
+// The results are those of tonumber of Lua 5.1.
+func TestNumbersOfABase(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		text string
+		base int
+		want string
+	}{
+		{"ff", 16, "255"}, {" -0xF ", 16, "1.844674407371e+19"}, {"Zz", 36, "1295"}, {"12", 2, "nil"}, {"", 8, "nil"}, {"0x", 16, "nil"},
+		{"ffffffffffffffffF", 16, "1.844674407371e+19"}, {"-" + strings.Repeat("9", 30), 11, "1.844674407371e+19"},
+		{"fffffffffffffffffg", 16, "nil"}, {strings.Repeat("7", 30) + "8", 8, "nil"}, {strings.Repeat("z", 30) + " z", 36, "nil"},
+	} {
+		m := New()
+		if got := Text(m.Call(m.Globals.Get("tonumber"), c.text, float64(c.base))); got != c.want {
+			t.Errorf("%q to the base %d is %s, want %s", c.text, c.base, got, c.want)
 		}
 	}
 }

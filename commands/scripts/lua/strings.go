@@ -305,18 +305,19 @@ func (m *Machine) formatOne(c *Call, out *Buffer, format string, arg int) (rest 
 	case 'c':
 		out.Add(cut(f.pad(string([]byte{byte(c.Int(arg))}))))
 	case 'd', 'i':
-		f.verb = "d"
-		out.Add(f.sprint(Truncate(c.Num(arg))))
+		v, sign := Truncate(c.Num(arg)), ""
+		switch {
+		case v < 0:
+			v, sign = -v, "-"
+		case f.has("+"):
+			sign = "+"
+		case f.has(" "):
+			sign = " "
+		}
+		out.Add(f.integer(sign, uint64(v), 10))
 	case 'o', 'u', 'x', 'X':
-		v := TruncateUnsigned(c.Num(arg))
-		f.drop("+ ")
-		if v == 0 {
-			f.drop("#")
-		}
-		if f.verb == "u" {
-			f.verb = "d"
-		}
-		out.Add(f.sprint(v))
+		base := map[byte]int{'o': 8, 'u': 10, 'x': 16, 'X': 16}[format[n]]
+		out.Add(f.integer("", TruncateUnsigned(c.Num(arg)), base))
 	case 'e', 'E', 'f', 'g', 'G':
 		out.Add(f.float(c.Num(arg)))
 	case 'q':
@@ -350,36 +351,37 @@ func cut(s string) string {
 	return s
 }
 
-func (f *conversion) drop(flags string) {
-	f.flags = strings.Map(func(r rune) rune {
-		if strings.ContainsRune(flags, r) {
-			return -1
-		}
-		return r
-	}, f.flags)
-}
+func (f *conversion) has(flag string) bool { return strings.Contains(f.flags, flag) }
 
 // pad fills a text up to the width.
 func (f *conversion) pad(s string) string {
 	space := strings.Repeat(" ", max(f.width-len(s), 0))
-	if strings.Contains(f.flags, "-") {
+	if f.has("-") {
 		return s + space
 	}
 	return space + s
 }
 
-func (f *conversion) sprint(v any) string {
-	if strings.Contains(f.flags, "-") {
-		f.drop("0")
+// integer shows the number n after its sign. Go's fmt counts zeros otherwise than C.
+func (f *conversion) integer(sign string, n uint64, base int) string {
+	digits, least := strconv.FormatUint(n, base), f.precision
+	if n == 0 && least == 0 {
+		digits = ""
 	}
-	format := "%" + f.flags
-	if f.width >= 0 {
-		format += fmt.Sprint(f.width)
+	if f.has("#") && base == 16 && n != 0 {
+		sign = "0x"
 	}
-	if f.precision >= 0 {
-		format += fmt.Sprint(".", f.precision)
+	if least < 0 && f.has("0") && !f.has("-") {
+		least = f.width - len(sign)
 	}
-	return fmt.Sprintf(format+f.verb, v)
+	if f.has("#") && base == 8 && (n != 0 || digits == "") {
+		least = max(least, len(digits)+1)
+	}
+	digits = sign + strings.Repeat("0", max(least-len(digits), 0)) + digits
+	if f.verb == "X" {
+		digits = strings.ToUpper(digits)
+	}
+	return f.pad(digits)
 }
 
 func (f *conversion) float(v float64) string {
@@ -387,15 +389,19 @@ func (f *conversion) float(v float64) string {
 		if f.precision < 0 {
 			f.precision = 6
 		}
-		return f.sprint(v)
+		flags := f.flags
+		if f.has("-") {
+			flags = strings.ReplaceAll(flags, "0", "")
+		}
+		return fmt.Sprintf("%"+flags+"*.*"+f.verb, max(f.width, 0), f.precision, v)
 	}
 	s := strings.TrimPrefix(NumberText(v), "-")
 	switch {
 	case math.Signbit(v):
 		s = "-" + s
-	case strings.Contains(f.flags, "+"):
+	case f.has("+"):
 		s = "+" + s
-	case strings.Contains(f.flags, " "):
+	case f.has(" "):
 		s = " " + s
 	}
 	if f.verb < "a" {
@@ -434,8 +440,9 @@ func parseUnsigned(s string, base int) (f float64, ok bool) {
 	}
 	u, err := strconv.ParseUint(s, base, 64)
 	switch {
-	case errors.Is(err, strconv.ErrRange):
-		return math.MaxUint64, true
+	case errors.Is(err, strconv.ErrRange): // of what is before a byte that may be no digit
+		digits := "0123456789abcdefghijklmnopqrstuvwxyz"[:base]
+		return math.MaxUint64, strings.Trim(s, digits+strings.ToUpper(digits)) == ""
 	case negative:
 		u = -u
 	}
