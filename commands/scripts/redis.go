@@ -59,6 +59,7 @@ func (r *runner) args(c *lua.Call) (args []string, ok bool) {
 			r.m.End(&ArgError{r.limits.Arg})
 		}
 	}
+	r.m.Work(int(size >> 6)) // commands copy them
 	return args, true
 }
 
