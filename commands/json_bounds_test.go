@@ -2,6 +2,7 @@ package commands
 
 import (
 	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -72,6 +73,31 @@ func TestJSONIsBounded(t *testing.T) {
 	}
 	w.expect(fmt.Sprintf("(integer) %d", many), "JSON.ARRLEN", "ints")
 	w.expect(`"[[]]"`, "JSON.GET", "empty", "$[0]")
+}
+
+// A long value that is compared with many others, or merged into them, is read once. What reads it copies it,
+// so memory tells how often that is.
+func TestJSONReadsArgumentOnce(t *testing.T) {
+	w := newHarness(t)
+	const size = 100_000
+	zeros, members := "0."+strings.Repeat("0", size)+"1", `{"a":{`
+	for i := range size / 10 {
+		members += fmt.Sprintf(`"m%d":1,`, i)
+	}
+	members += `"m":1}}`
+	w.expect("OK", "JSON.SET", "k", "$", "["+strings.Repeat(`["",1,{},{"a":{}},[[""]]],`, 300)+"[]]")
+	for _, args := range [][]string{
+		{"JSON.ARRINDEX", "k", "$[*]", `"\n` + strings.Repeat("x", size) + `"`}, {"JSON.ARRINDEX", "k", "$[*]", zeros},
+		{"JSON.ARRINDEX", "k", "$[*]", members}, {"JSON.ARRINDEX", "k", "$[*]", `[["\n` + strings.Repeat("x", size) + `"]]`},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		r := w.do(1, args...)
+		runtime.ReadMemStats(&after)
+		if allocated := after.TotalAlloc - before.TotalAlloc; r.Kind != engine.KindArray || allocated > 100*size {
+			t.Errorf("%.60q: %d bytes are allocated for %.20s", args, allocated, notation(r))
+		}
+	}
 }
 
 // namedPaths returns paths that have no match.

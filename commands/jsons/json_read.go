@@ -206,6 +206,7 @@ func parseJSONArrIndex(in *engine.Input) (engine.Run, error) {
 			return nil, err
 		}
 	}
+	sought := jsonedit.Seek(value)
 	q := jsonQuestion{missing: engine.Fail(p.missing("")), none: engine.Fail(p.missing(""))}
 	return readingJSON(in.Args[1], q.missing, func(_ *engine.Context, doc string) engine.Reply {
 		left := maxComparisons*len(doc) + engine.SlowBytes
@@ -219,7 +220,7 @@ func parseJSONArrIndex(in *engine.Input) (engine.Run, error) {
 			if left < 0 {
 				return engine.Null, jsonpath.ErrBudget
 			}
-			return engine.Count(jsonedit.Index(array, value, bounds[0], bounds[1])), nil
+			return engine.Count(sought.Index(array, bounds[0], bounds[1])), nil
 		}
 		if r := q.answer(p, doc); left >= 0 {
 			return r

@@ -198,11 +198,11 @@ func TestArrays(t *testing.T) {
 		value             string
 		start, stop, want int
 	}{{"2", 0, 0, 1}, {"2", 2, 0, 3}, {"2", 0, 1, -1}, {"2", -1, 0, 3}, {`{"b":1,"a":[]}`, 0, 0, 2}, {"2.0", 0, 0, -1}, {"9", 0, 0, -1}, {"1", -99, -99, -1}, {"2", 99, 0, 3}} {
-		if got := Index(`[1,2,{"a":[],"b":1},2]`, tt.value, tt.start, tt.stop); got != tt.want {
+		if got := Seek(tt.value).Index(`[1,2,{"a":[],"b":1},2]`, tt.start, tt.stop); got != tt.want {
 			t.Errorf("Index %s %d %d: %d", tt.value, tt.start, tt.stop, got)
 		}
 	}
-	if got := Index("[]", "1", 0, 0); got != -1 {
+	if got := Seek("1").Index("[]", 0, 0); got != -1 {
 		t.Error(got)
 	}
 	if got, n := Append("[ 1 ]", []string{"2", "3"}); got != "[ 1,2,3 ]" || n != 3 {
@@ -230,11 +230,18 @@ func TestEqual(t *testing.T) {
 		{"[]", "{}", false},
 		{"9423372036854775909", "9423372036854775910", false}, // the same as doubles
 		{"-0", "0", true},
+		{"-0.0", "0.0", true},
+		{"0.0", "0", false},
+		{"1e999", "2e999", true},
+		{"1e999", "-1e999", false},
+		{`{"a":{"b":1,"b":2},"a":{"b":3,"b":4}}`, `{"a":{"b":4}}`, true},
+		{`{"a":1,"a":1}`, `{}`, false},
+		{`{"b":[{"y":1,"x":2}],"a":1}`, `{"a":1,"b":[{"x":2,"y":1}]}`, true},
 		{`"\u00e9"`, `"é"`, true},
 		{`"1"`, "1", false},
 		{"true", "false", false},
 	} {
-		if got := Equal(tt.a, tt.b); got != tt.want || Equal(tt.b, tt.a) != tt.want {
+		if got := Seek(tt.a).Equals(tt.b); got != tt.want || Seek(tt.b).Equals(tt.a) != tt.want {
 			t.Errorf("%s and %s: %v", tt.a, tt.b, got)
 		}
 	}
@@ -450,7 +457,7 @@ func FuzzEdits(f *testing.F) {
 			if n != 1 || encoded(t, decoded(t, trimmed)) != encoded(t, []any{before[at]}) {
 				t.Fatalf("Trim %d of %s: %s", at, value, trimmed)
 			}
-			if i := Index(value, one, 0, 0); i < 0 || i > at {
+			if i := Seek(one).Index(value, 0, 0); i < 0 || i > at {
 				t.Fatalf("Index of %s in %s: %d", one, value, i)
 			}
 			return text, nil

@@ -1,6 +1,7 @@
 package jsonedit
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 
@@ -32,59 +33,44 @@ func Kind(value string) string {
 	return "number"
 }
 
-// Equal reports whether two values are equal: numbers by value, an integer never to one with a fraction;
-// objects whatever the order of their members. It stops at the first difference.
-func Equal(a, b string) bool {
-	if a == b {
-		return true
-	}
-	if a[0] == '{' && b[0] == '{' {
-		return equalObjects(a, b)
-	}
-	if a[0] == '[' && b[0] == '[' {
-		v, w := jsontext.WalkAt(a, 0), jsontext.WalkAt(b, 0)
-		for {
-			more := v.Next()
-			if w.Next() != more || more && !Equal(v.Value(), w.Value()) {
-				return false
-			}
-			if !more {
-				return true
-			}
-		}
-	}
-	switch kind := Kind(a); {
-	case kind != Kind(b):
-		return false
-	case kind == "string":
-		return jsontext.Unquote(a) == jsontext.Unquote(b)
-	case kind == "number":
-		return jsontext.ParseNumber(a) == jsontext.ParseNumber(b)
-	case kind == "integer":
-		return a == "-0" && b == "0" || a == "0" && b == "-0"
-	}
-	return false
+// Sought is a value to look for. It is read once, however many values it is compared with: a comparison takes
+// as long as the other value asks for.
+type Sought struct {
+	value string
+	exact []byte // the same text for equal values
+	other []byte // the exact text of the last value that was compared; reused
 }
 
-// equalObjects is Equal for objects. Of a repeated name the last one counts.
-func equalObjects(a, b string) bool {
-	members := make(map[string]string)
-	for w := jsontext.WalkAt(a, 0); w.Next(); {
-		members[w.Name()] = w.Value()
-	}
-	others := make(map[string]string, len(members))
-	for w := jsontext.WalkAt(b, 0); w.Next(); {
-		others[w.Name()] = w.Value()
-	}
-	if len(members) != len(others) {
+// Seek returns a value to look for.
+func Seek(value string) *Sought { return &Sought{value: value, exact: appendExact(nil, value)} }
+
+// Equals reports whether the value equals another one: numbers by value, an integer never one with a
+// fraction; objects whatever the order of their members. Of a repeated name the last one counts.
+func (s *Sought) Equals(other string) bool {
+	switch a, b := s.value[0], other[0]; {
+	case s.value == other:
+		return true
+	case a != b && !(startsNumber(a) && startsNumber(b)):
 		return false
 	}
-	for name, value := range members {
-		if other, ok := others[name]; !ok || !Equal(value, other) {
-			return false
+	s.other = appendExact(s.other[:0], other)
+	return bytes.Equal(s.exact, s.other)
+}
+
+func startsNumber(c byte) bool { return c == '-' || c >= '0' && c <= '9' }
+
+// appendExact appends the same text for equal values.
+func appendExact(out []byte, value string) []byte {
+	return jsontext.AppendCanonicalWith(out, Unrepeated(value), func(out []byte, number string) []byte {
+		switch {
+		case number == "-0":
+			return append(out, '0')
+		case Kind(number) == "integer":
+			return append(out, number...)
 		}
-	}
-	return true
+		// No integer is spelled like this. The sum makes -0.0 equal to 0.0.
+		return strconv.AppendFloat(out, jsontext.ParseNumber(number)+0, 'e', -1, 64)
+	})
 }
 
 // AppendToString returns a string with another one after it, both as JSON, and the length of the content in
@@ -261,9 +247,9 @@ func Trim(array string, start, stop int) (text string, length int) {
 	return "[" + array[at[start][0]:at[stop][1]] + "]", stop - start + 1
 }
 
-// Index returns the index of the first element from start on and before stop that equals a value; -1 if there
-// is none. A stop of 0 means the end. Negative indices count from the end.
-func Index(array, value string, start, stop int) int {
+// Index returns the index of the first element of an array from start on and before stop that equals the
+// value; -1 if there is none. A stop of 0 means the end. Negative indices count from the end.
+func (s *Sought) Index(array string, start, stop int) int {
 	at := elements(array)
 	if start < 0 {
 		start = max(start+len(at), 0)
@@ -279,7 +265,7 @@ func Index(array, value string, start, stop int) int {
 		stop = min(stop, len(at))
 	}
 	for i := max(start, 0); i < stop; i++ {
-		if Equal(array[at[i][0]:at[i][1]], value) {
+		if s.Equals(array[at[i][0]:at[i][1]]) {
 			return i
 		}
 	}

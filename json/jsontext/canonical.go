@@ -107,19 +107,26 @@ func AppendString(out []byte, s string) []byte {
 // AppendCanonical appends a value with sorted members, without repeated ones, with shortest numbers: the same
 // text for equal values.
 func AppendCanonical(out []byte, value string) []byte {
-	out, _ = appendCanonicalAt(out, value, 0)
+	return AppendCanonicalWith(out, value, func(out []byte, number string) []byte {
+		return AppendNumber(out, ParseNumber(number))
+	})
+}
+
+// AppendCanonicalWith is AppendCanonical with another way to write numbers.
+func AppendCanonicalWith(out []byte, value string, appendNumber func(out []byte, number string) []byte) []byte {
+	out, _ = appendCanonicalAt(out, value, 0, appendNumber)
 	return out
 }
 
-// appendCanonicalAt is AppendCanonical for the value at i, in one pass. It returns its end.
-func appendCanonicalAt(out []byte, text string, i int) (_ []byte, end int) {
+// appendCanonicalAt is AppendCanonicalWith for the value at i, in one pass. It returns its end.
+func appendCanonicalAt(out []byte, text string, i int, appendNumber func(out []byte, number string) []byte) (_ []byte, end int) {
 	switch c := text[i]; {
 	case c == '"':
 		end = StringEnd(text, i)
 		return AppendString(out, Unquote(text[i:end])), end
 	case c == '-' || c >= '0' && c <= '9':
 		end = ValueEnd(text, i)
-		return AppendNumber(out, ParseNumber(text[i:end])), end
+		return appendNumber(out, text[i:end]), end
 	case c != '[' && c != '{':
 		end = ValueEnd(text, i)
 		return append(out, text[i:end]...), end
@@ -132,7 +139,7 @@ func appendCanonicalAt(out []byte, text string, i int) (_ []byte, end int) {
 			if len(out) > from {
 				out = append(out, ',')
 			}
-			out, w.Pos = appendCanonicalAt(out, text, w.ValueFrom)
+			out, w.Pos = appendCanonicalAt(out, text, w.ValueFrom, appendNumber)
 		}
 		return append(out, ']'), w.Start + 1
 	}
@@ -141,7 +148,7 @@ func appendCanonicalAt(out []byte, text string, i int) (_ []byte, end int) {
 	for w.Step() {
 		m := canonicalMember{name: w.Name(), from: len(out)}
 		out = append(AppendString(out, m.name), ':')
-		out, w.Pos = appendCanonicalAt(out, text, w.ValueFrom)
+		out, w.Pos = appendCanonicalAt(out, text, w.ValueFrom, appendNumber)
 		out = append(out, ',')
 		m.to = len(out)
 		sorted = sorted && (len(members) == 0 || members[len(members)-1].name < m.name)
