@@ -775,6 +775,6 @@ func calculated(command, value, by string) (text string, ok bool) {
 	} else {
 		x *= y
 	}
-	text, err := jsonedit.Multiply(strconv.FormatFloat(x, 'e', -1, 64), "1.0") // its spelling
+	text, err := jsonedit.Multiply(jsonedit.ReadNumber(strconv.FormatFloat(x, 'e', -1, 64)), jsonedit.ReadNumber("1.0")) // its spelling
 	return text, err == nil
 }

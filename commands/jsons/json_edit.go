@@ -153,24 +153,25 @@ func parseJSONToggle(in *engine.Input) (engine.Run, error) {
 
 // parseJSONNumber returns the Parse of a command that calculates with numbers. RESP3 has the results as
 // numbers, RESP2 as JSON.
-func parseJSONNumber(calculate func(value, by string) (string, error), name string) func(in *engine.Input) (engine.Run, error) {
+func parseJSONNumber(calculate func(value, by jsonedit.Number) (string, error), name string) func(in *engine.Input) (engine.Run, error) {
 	return func(in *engine.Input) (engine.Run, error) {
 		p, err := parseJSONPath(in, 2)
 		if err != nil {
 			return nil, err
 		}
-		by, err := parseJSONValue(in.Args[3], in.MaxValue)
+		arg, err := parseJSONValue(in.Args[3], in.MaxValue)
 		if err != nil {
 			return nil, err
 		}
-		if !isJSONNumber(by) {
+		if !isJSONNumber(arg) {
 			return nil, errJSONNumber
 		}
+		by := jsonedit.ReadNumber(arg) // once: it may be long, and the matches many
 		c := jsonChange{kind: "does not contains a number", apply: func(value string) (string, engine.Reply, bool, error) {
 			if !isJSONNumber(value) {
 				return value, engine.Null, false, nil
 			}
-			text, err := calculate(value, by)
+			text, err := calculate(jsonedit.ReadNumber(value), by)
 			return text, engine.Bulk(text), true, err
 		}}
 		change := c.run

@@ -129,7 +129,7 @@ func TestNumbers(t *testing.T) {
 			if what == "product" {
 				f = Multiply
 			}
-			if got, err := f(tt.a, tt.b); got != want || (err != nil) != (want == "") || err != nil && !strings.Contains(err.Error(), "the "+what+" of "+tt.a) {
+			if got, err := f(ReadNumber(tt.a), ReadNumber(tt.b)); got != want || (err != nil) != (want == "") || err != nil && !strings.Contains(err.Error(), "the "+what+" of "+tt.a) {
 				t.Errorf("%s of %s and %s: %s, %v", what, tt.a, tt.b, got, err)
 			}
 		}
@@ -141,7 +141,7 @@ func TestNumbers(t *testing.T) {
 			a = -a
 		}
 		want := new(big.Int).Mul(big.NewInt(a), big.NewInt(b))
-		got, err := Multiply(fmt.Sprint(a), fmt.Sprint(b))
+		got, err := Multiply(ReadNumber(fmt.Sprint(a)), ReadNumber(fmt.Sprint(b)))
 		if want.IsInt64() != (err == nil) || err == nil && got != want.String() {
 			t.Fatalf("%d * %d: %s, %v", a, b, got, err)
 		}

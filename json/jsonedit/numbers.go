@@ -8,10 +8,25 @@ import (
 	"strings"
 )
 
+// Number is a number of JSON as calculations read it.
+type Number struct {
+	text    string
+	integer int64
+	exact   bool // it is the integer
+	double  float64
+}
+
+// ReadNumber reads a number.
+func ReadNumber(text string) Number {
+	integer, err := strconv.ParseInt(text, 10, 64)
+	double, _ := strconv.ParseFloat(text, 64)
+	return Number{text, integer, err == nil, double}
+}
+
 // Add returns the sum of two numbers. That of two integers of 64 bits is exact; another one is a double and
 // is written with a point or an exponent. The error says that the sum is out of range, in the words of
 // RedisJSON.
-func Add(value, by string) (string, error) {
+func Add(value, by Number) (string, error) {
 	return calculate(value, by, "sum", func(a, b int64) (int64, bool) {
 		sum := a + b
 		return sum, (sum > a) == (b > 0)
@@ -20,7 +35,7 @@ func Add(value, by string) (string, error) {
 
 // Multiply returns the product of two numbers, written as Add does. The error says that the product is out of
 // range.
-func Multiply(value, by string) (string, error) {
+func Multiply(value, by Number) (string, error) {
 	return calculate(value, by, "product", multiplyIntegers, func(a, b float64) float64 { return a * b })
 }
 
@@ -43,21 +58,17 @@ func magnitude(n int64) uint64 {
 	return uint64(n)
 }
 
-func calculate(value, by, what string, integers func(a, b int64) (int64, bool), doubles func(a, b float64) float64) (string, error) {
-	a, errA := strconv.ParseInt(value, 10, 64)
-	b, errB := strconv.ParseInt(by, 10, 64)
-	if errA == nil && errB == nil {
-		n, ok := integers(a, b)
+func calculate(a, b Number, what string, integers func(a, b int64) (int64, bool), doubles func(a, b float64) float64) (string, error) {
+	if a.exact && b.exact {
+		n, ok := integers(a.integer, b.integer)
 		if !ok {
-			return "", fmt.Errorf("numeric overflow: the %s of %s and %s is out of range", what, value, by)
+			return "", fmt.Errorf("numeric overflow: the %s of %s and %s is out of range", what, a.text, b.text)
 		}
 		return strconv.FormatInt(n, 10), nil
 	}
-	x, _ := strconv.ParseFloat(value, 64)
-	y, _ := strconv.ParseFloat(by, 64)
-	f := doubles(x, y)
+	f := doubles(a.double, b.double)
 	if math.IsInf(f, 0) || math.IsNaN(f) {
-		return "", fmt.Errorf("result is not a number: the %s of %s and %s is out of range", what, value, by)
+		return "", fmt.Errorf("result is not a number: the %s of %s and %s is out of range", what, a.text, b.text)
 	}
 	return formatDouble(f), nil
 }
