@@ -41,6 +41,10 @@ func TestJSONIsBounded(t *testing.T) {
 	for range 1000 {
 		triplets = append(triplets, "ints", "$[:1]", "1")
 	}
+	var nulls strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&nulls, `"m%d":null,`, i)
+	}
 	for _, tt := range []struct {
 		want string
 		args []string
@@ -55,6 +59,7 @@ func TestJSONIsBounded(t *testing.T) {
 		{budget, append([]string{"JSON.GET", "ints"}, namedPaths(100)...)},
 		{budget, []string{"JSON.ARRINDEX", "deep", "$..*", "[1]"}},
 		{budget, []string{"JSON.GET", "long", "$..a"}},
+		{budget, []string{"JSON.MERGE", "empty", "$[*]", "{" + strings.TrimSuffix(nulls.String(), ",") + "}"}},
 		{reply, []string{"JSON.GET", "deep", "INDENT", strings.Repeat(" ", 32), "NEWLINE", "\n", "."}},
 		{reply, append(append([]string{"JSON.MGET"}, strings.Split(strings.Repeat("long ", 200), " ")[:200]...), ".")},
 		{reply, []string{"JSON.RESP", "more"}},
@@ -85,11 +90,13 @@ func TestJSONReadsArgumentOnce(t *testing.T) {
 		members += fmt.Sprintf(`"m%d":1,`, i)
 	}
 	members += `"m":1}}`
+	nulls := strings.ReplaceAll(members, ":1", ":null")
 	w.expect("OK", "JSON.SET", "k", "$", "["+strings.Repeat(`["",1,{},{"a":{}},[[""]]],`, 300)+"[]]")
 	for _, args := range [][]string{
 		{"JSON.ARRINDEX", "k", "$[*]", `"\n` + strings.Repeat("x", size) + `"`}, {"JSON.ARRINDEX", "k", "$[*]", zeros},
 		{"JSON.ARRINDEX", "k", "$[*]", members}, {"JSON.ARRINDEX", "k", "$[*]", `[["\n` + strings.Repeat("x", size) + `"]]`},
 		{"JSON.NUMINCRBY", "k", "$[*][1]", zeros}, {"JSON.NUMMULTBY", "k", "$[*][1]", zeros},
+		{"JSON.MERGE", "k", "$[:80][2]", nulls[len(`{"a":`) : len(nulls)-1]},
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

@@ -252,7 +252,15 @@ func parseJSONMerge(in *engine.Input) (engine.Run, error) {
 		if patch == nil {
 			spans = outermost(spans)
 		}
-		text, err = transformJSON(text, spans, maxSize, func(_ int, value string) (string, error) { return merge(value) })
+		left := int(jsonpath.BudgetOf(text)) + maxSize
+		text, err = transformJSON(text, spans, maxSize, func(_ int, value string) (string, error) {
+			merged, err := merge(value)
+			// Each match reads the whole patch. What is written of it counts as growth.
+			if left -= max(len(doc.JSON)-len(merged), 0); err == nil && left < 0 {
+				err = jsonpath.ErrBudget
+			}
+			return merged, err
+		})
 		return text, engine.OK, err
 	}}
 	e.absent = func() (engine.Reply, error) { return engine.Null, errJSONRoot }

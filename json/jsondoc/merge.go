@@ -120,7 +120,11 @@ func (p *MergePatch) Merge(object string) (string, error) {
 		m.writeNew(p)
 		return m.out.String(), nil
 	}
-	m.out.Grow(len(object) + len(p.text))
+	size := len(object)
+	if !p.nulls { // nulls are not written: room for them would be kept with the result
+		size += len(p.text)
+	}
+	m.out.Grow(size)
 	start := strings.IndexByte(object, '{')
 	m.out.WriteString(object[:start])
 	end, err := m.mergeObject(object, start, p)
