@@ -3,6 +3,7 @@ package commands
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,15 +19,20 @@ func TestJSONIsBounded(t *testing.T) {
 	t.Parallel()
 	drill.Slow(t) // its documents are large
 	w := newHarness(t)
+	w.do(3, "HELLO", "3")
 	repeat := func(s string, n int) string { return strings.Repeat(s+",", n-1) + s }
 	const many = 1_200_000
 	long := `"` + strings.Repeat("x", 1<<20) + `"`
+	escaped := `"` + strings.Repeat("x", 15<<20) + `\u0000"`
 	for key, doc := range map[string]string{
 		"ints":  "[" + repeat("1", many) + "]",
 		"more":  "[" + repeat("1", 2*many) + "]",
 		"empty": "[" + repeat("[]", many/4) + "]",
 		"words": "[" + repeat(`"xxxxxxxx"`, many/10) + "]",
 		"deep":  strings.Repeat("[", 126) + repeat("1", many/4) + strings.Repeat("]", 126),
+		"word":  escaped,
+		"text":  strings.Repeat("[", 9) + escaped + strings.Repeat("]", 9),
+		"names": strings.Repeat("[", 9) + "{" + escaped + ":1}" + strings.Repeat("]", 9),
 		"long":  strings.Repeat(`{"a":`, 126) + `"` + strings.Repeat("x", 4<<20) + `"` + strings.Repeat("}", 126),
 	} {
 		w.expect("OK", "JSON.SET", key, "$", doc)
@@ -63,6 +69,11 @@ func TestJSONIsBounded(t *testing.T) {
 		{reply, []string{"JSON.GET", "deep", "INDENT", strings.Repeat(" ", 32), "NEWLINE", "\n", "."}},
 		{reply, append(append([]string{"JSON.MGET"}, strings.Split(strings.Repeat("long ", 200), " ")[:200]...), ".")},
 		{reply, []string{"JSON.RESP", "more"}},
+		{reply, []string{"JSON.RESP", "text", "$..*"}},
+		{reply, []string{"JSON.RESP", "names", "$..*"}},
+		{reply, []string{"JSON.GET", "text", "$..*", "FORMAT", "EXPAND"}},
+		{reply, []string{"JSON.GET", "names", "$..*", "FORMAT", "EXPAND"}},
+		{reply, append([]string{"JSON.GET", "word", "FORMAT", "EXPAND1"}, slices.Repeat([]string{"$"}, 9)...)},
 		{growth, []string{"JSON.ARRAPPEND", "empty", "$[*]", long}},
 		{growth, []string{"JSON.ARRINSERT", "empty", "$[*]", "0", long}},
 		{growth, []string{"JSON.STRAPPEND", "words", "$[*]", long}},
@@ -71,7 +82,11 @@ func TestJSONIsBounded(t *testing.T) {
 		{growth, []string{"JSON.MERGE", "empty", "$[*]", `{"a":` + long + `}`}},
 		{"the triplets of JSON.MSET walk more than", triplets},
 	} {
-		r := w.do(1, tt.args...)
+		session := 1
+		if slices.Contains(tt.args, "FORMAT") {
+			session = 3 // it speaks RESP3
+		}
+		r := w.do(session, tt.args...)
 		if r.Kind != engine.KindError || !strings.Contains(r.Str, tt.want) {
 			t.Errorf("%.60q: got %.100s, want %s", tt.args, notation(r), tt.want)
 		}

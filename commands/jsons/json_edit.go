@@ -208,12 +208,12 @@ func numbersReply(x *engine.Context, r engine.Reply) engine.Reply {
 	case x.Proto() == 3 && r.Kind == engine.KindArray:
 		for i, e := range r.Elems {
 			if e.Kind == engine.KindBulk {
-				r.Elems[i] = scalarReply(e.Str)
+				r.Elems[i] = numberReply(e.Str)
 			}
 		}
 		return r
 	case x.Proto() == 3 && r.Kind == engine.KindBulk:
-		return engine.Array(scalarReply(r.Str))
+		return engine.Array(numberReply(r.Str))
 	case r.Kind == engine.KindArray:
 		texts := make([]string, len(r.Elems))
 		for i, e := range r.Elems {

@@ -90,6 +90,15 @@ func (r *replyRoom) take(size, replies int) bool {
 	return r.left >= 0
 }
 
+// unquote is jsontext.Unquote, "" if there is no room. The reply has a copy of a string with escapes for each
+// time that it shows it.
+func (r *replyRoom) unquote(quoted string) string {
+	if !r.take(len(quoted), 0) {
+		return ""
+	}
+	return jsontext.Unquote(quoted)
+}
+
 // check returns a reply, or the error that there was no room for it.
 func (r *replyRoom) check(reply engine.Reply) engine.Reply {
 	if r.left < 0 {
@@ -282,7 +291,7 @@ func respOfJSON(room *replyRoom, value string) engine.Reply {
 		elems := []engine.Reply{engine.Status(value[:1])}
 		for w := jsontext.WalkAt(value, 0); room.take(0, 2) && w.Next(); {
 			if !w.Array {
-				elems = append(elems, engine.Bulk(w.Name()))
+				elems = append(elems, engine.Bulk(room.unquote(w.Text[w.Start:w.NameEnd])))
 			}
 			elems = append(elems, respOfJSON(room, w.Value()))
 		}
@@ -290,19 +299,24 @@ func respOfJSON(room *replyRoom, value string) engine.Reply {
 	case 't', 'f':
 		return engine.Status(value)
 	}
-	return scalarReply(value)
+	return scalarReply(room, value)
 }
 
 // scalarReply is a string, a number, a boolean or null as its own type of RESP.
-func scalarReply(value string) engine.Reply {
+func scalarReply(room *replyRoom, value string) engine.Reply {
 	switch value[0] {
 	case '"':
-		return engine.Bulk(jsontext.Unquote(value))
+		return engine.Bulk(room.unquote(value))
 	case 'n':
 		return engine.Null
 	case 't', 'f':
 		return engine.Reply{Kind: engine.KindBool, Int: engine.Flag(value == "true").Int}
 	}
+	return numberReply(value)
+}
+
+// numberReply is a number as its own type of RESP.
+func numberReply(value string) engine.Reply {
 	if n, err := strconv.ParseInt(value, 10, 64); err == nil {
 		return engine.Integer(n)
 	}
@@ -335,7 +349,7 @@ func parseReplyFormat(word, text string) (replyFormat, error) {
 func (f replyFormat) reply(room *replyRoom, value string) engine.Reply {
 	scalar := value[0] != '[' && value[0] != '{'
 	if f != asText && scalar {
-		return scalarReply(value)
+		return scalarReply(room, value)
 	}
 	if f != expandAll {
 		if !room.take(len(value), 1) {
@@ -347,7 +361,7 @@ func (f replyFormat) reply(room *replyRoom, value string) engine.Reply {
 	w := jsontext.WalkAt(value, 0)
 	for room.take(0, 2) && w.Next() {
 		if !w.Array {
-			elems = append(elems, engine.Bulk(w.Name()))
+			elems = append(elems, engine.Bulk(room.unquote(w.Text[w.Start:w.NameEnd])))
 		}
 		elems = append(elems, f.reply(room, w.Value()))
 	}
