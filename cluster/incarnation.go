@@ -76,16 +76,17 @@ type incarnation struct {
 	mu      sync.Mutex // protects what follows
 	cause   error      // why it ends; nil while it runs
 	ended   chan struct{}
-	peers   map[uint64]string // the addresses that the transport has
-	sending map[uint64]bool   // nodes to which stores are under way
-	member  bool              // this node was a member in this incarnation
+	peers   map[uint64]string        // the addresses that the transport has
+	sending map[uint64]bool          // nodes to which stores are under way, or will be after a pause
+	pauses  map[uint64]time.Duration // after the last transfers of stores to a node, which have failed
+	member  bool                     // this node was a member in this incarnation
 }
 
 // open opens an incarnation. After an error nothing is open.
 func (n *Node) open(identity *forming.Identity) (_ *incarnation, err error) {
 	inc := &incarnation{node: n, identity: identity, log: n.options.Log, rep: newReplicator(clock.Monotonic),
 		stop: make(chan struct{}), ended: make(chan struct{}), peers: map[uint64]string{}, sending: map[uint64]bool{},
-		paces: map[uint64]*pace{}}
+		pauses: map[uint64]time.Duration{}, paces: map[uint64]*pace{}}
 	inc.rep.readIndex = n.options.ReadIndex
 	inc.context, inc.cancel = context.WithCancel(context.Background())
 	defer func() {
@@ -366,21 +367,35 @@ func (inc *incarnation) sendStores(m *raftpb.Message) bool {
 	return true
 }
 
+// Pauses after a transfer of stores that has failed. raft asks for the next one at once, and a backup is a
+// whole copy of the data files.
+const (
+	firstStoresPause   = time.Second
+	longestStoresPause = 30 * time.Second
+)
+
 // storesDone notes that a transfer of stores has ended, removes its backup, and tells raft, which may ask for
-// the next one.
+// the next one. It waits before that if the stores have not arrived.
 func (inc *incarnation) storesDone(to uint64, arrived bool) {
 	if err := os.RemoveAll(inc.outgoing(to)); err != nil {
 		inc.log.Warn().Err(err).Msg("cannot remove a backup that was sent")
 	}
 	inc.mu.Lock()
+	pause := min(max(2*inc.pauses[to], firstStoresPause), longestStoresPause)
+	if inc.pauses[to] = pause; arrived {
+		delete(inc.pauses, to)
+	}
+	inc.mu.Unlock()
+	if !arrived {
+		inc.loop.post(func() { inc.loop.retained.end(to) })
+		if !inc.pause(pause) {
+			return
+		}
+	}
+	inc.mu.Lock()
 	delete(inc.sending, to)
 	inc.mu.Unlock()
-	inc.loop.post(func() {
-		inc.loop.core.ReportSnapshot(to, arrived)
-		if !arrived {
-			inc.loop.retained.end(to)
-		}
-	})
+	inc.loop.post(func() { inc.loop.core.ReportSnapshot(to, arrived) })
 }
 
 func (inc *incarnation) outgoing(to uint64) string {
@@ -415,6 +430,9 @@ func (inc *incarnation) backUpAndSend(m *raftpb.Message) error {
 		return err
 	}
 	if err := inc.awaitMember(m.GetTo()); err != nil {
+		return err
+	}
+	if err := stores.Fits(inc.node.stores(), inc.node.options.Dir); err != nil {
 		return err
 	}
 	inc.log.Info().Uint64("to", m.GetTo()).Msg("a node is too far behind for the log: makes a backup for it")

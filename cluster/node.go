@@ -70,7 +70,7 @@ type Options struct {
 
 	Log zerolog.Logger
 
-	storesFS vfs.FS                                                // of stores that arrive, for tests; nil: that of the machine
+	storesFS vfs.FS                                                // of stores that arrive or leave, for tests; nil: that of the machine
 	wrapLog  func(raftLog) raftLog                                 // a disk for tests; nil: that of the folder
 	wrapSend func(func([]*raftpb.Message)) func([]*raftpb.Message) // a network for tests; nil: that of the machine
 }
@@ -83,7 +83,7 @@ func (n *Node) slowed(log raftLog) raftLog {
 	return slowed(log)
 }
 
-// stores returns the file system for stores that arrive.
+// stores returns the file system for stores that arrive, and for the room of those that leave.
 func (n *Node) stores() vfs.FS {
 	if n.options.storesFS != nil {
 		return n.options.storesFS

@@ -13,6 +13,7 @@ import (
 
 	"mayfly/cluster/core"
 	"mayfly/cluster/stores"
+	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 	"mayfly/keyspace/replica"
 	"mayfly/test/drill"
@@ -193,5 +194,64 @@ func TestStopDuringABackup(t *testing.T) {
 	leader.Node = nil
 	if n := copied.Load(); n > 2 { // the second file is made before it is read
 		t.Errorf("%d files were copied", n)
+	}
+}
+
+// A leader whose disk has no room for a backup makes none for a node that needs the stores, until it has.
+func TestLeaderWithoutRoomForABackup(t *testing.T) {
+	drill.Slow(t)
+	t.Parallel()
+	var room, copied atomic.Int64
+	c := newTrio(t, "a", "b", "c")
+	c.fs = &vfstest.Faulty{FS: vfs.OS, OnSync: func(f vfs.File) error {
+		if strings.Contains(f.Name(), stores.Outgoing) {
+			copied.Add(1)
+		}
+		return nil
+	}}
+	for _, n := range c.nodes {
+		n.opt.storesFS = &vfstest.Faulty{FS: vfs.OS, OnRoom: func() (free, size int64) { return room.Load(), 1 << 40 }}
+	}
+	c.startAll()
+	away, body := c.leaveBehind()
+	away.opt.storesFS = nil
+	away.start(t)
+	c.eventually("the leader refuses", func() bool { return strings.Contains(c.log.String(), "do not fit on the disk") })
+	if n := copied.Load(); n > 0 {
+		t.Errorf("%d files were forced to a disk without room", n)
+	}
+	room.Store(1 << 40)
+	c.has(away, "big63", body)
+}
+
+// After a transfer of stores that has failed raft asks for the next one later and later, after one that has
+// arrived at once.
+func TestPausesAfterFailedStores(t *testing.T) { inBubble(t, testPausesAfterFailedStores) }
+
+func testPausesAfterFailedStores(t *testing.T) {
+	inc := &incarnation{node: &Node{options: Options{Dir: t.TempDir()}}, loop: &loop{woken: make(chan struct{}, 1)},
+		stop: make(chan struct{}), sending: map[uint64]bool{}, pauses: map[uint64]time.Duration{}}
+	const to = 2
+	ends := func(arrived bool) time.Duration {
+		t.Helper()
+		inc.sending[to] = true
+		began := clock.Monotonic()
+		inc.storesDone(to, arrived)
+		return (clock.Monotonic() - began) / time.Second
+	}
+	for i, want := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
+		if got := ends(false); got != want || inc.sending[to] {
+			t.Errorf("failure %d: %d s, want %d", i, got, want)
+		}
+	}
+	if got := ends(true); got != 0 || inc.sending[to] {
+		t.Errorf("they have arrived: %d s", got)
+	}
+	if got := ends(false); got != 1 {
+		t.Errorf("the next failure: %d s", got)
+	}
+	close(inc.stop)
+	if got := ends(false); got != 0 || !inc.sending[to] {
+		t.Errorf("the incarnation ends: %d s", got)
 	}
 }

@@ -373,6 +373,22 @@ func TestSizes(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "do not fit on the disk") {
 		t.Errorf("got %v", err)
 	}
+	if !vfs.IsFull(err) {
+		t.Errorf("%v is not the error of a full disk", err)
+	}
+	source := t.TempDir()
+	write(t, source, files("new"))
+	write(t, source, map[string]string{"notes.txt": "not sent"})
+	free := int64(spare)
+	for _, content := range files("new") {
+		free += int64(len(content))
+	}
+	fits := &vfstest.Faulty{FS: vfs.OS, OnRoom: func() (int64, int64) { return free, 1 << 40 }}
+	drill.Report(t, Fits(fits, source))
+	free--
+	if room := (*RoomError)(nil); !errors.As(Fits(fits, source), &room) || room.Missing() != 1 {
+		t.Errorf("a backup that does not fit: %+v", room)
+	}
 	full := &vfstest.Faulty{FS: vfs.OS, OnWrite: func(f vfs.File, _ []byte, _ int64) error { return fmt.Errorf("write %s: no space left", f.Name()) }}
 	if err := Unpack(full, clusterDir, 1, 1, int64(len(good)), bytes.NewReader(good)); err == nil || !strings.Contains(err.Error(), "no space left") {
 		t.Errorf("got %v", err)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"mayfly/vfs"
@@ -41,22 +42,12 @@ func header(name string, size int64) *tar.Header {
 
 // Pack returns the files of a folder, a backup, as a stream, and its exact length. Close ends it early.
 func Pack(dir string) (stream io.ReadCloser, size int64, err error) {
-	entries, err := os.ReadDir(dir)
+	files, err := dataFiles(dir)
 	if err != nil {
 		return nil, 0, err
 	}
-	var files []File
 	var sums int64
-	for _, e := range entries {
-		if !e.Type().IsRegular() || !transferred().MatchString(e.Name()) {
-			continue
-		}
-		fi, err := e.Info()
-		if err != nil {
-			return nil, 0, err
-		}
-		f := File{Name: e.Name(), Size: fi.Size()}
-		files = append(files, f)
+	for _, f := range files {
 		size += padded(f.Size)
 		sums += int64(len(sumLine(f)))
 	}
@@ -67,6 +58,25 @@ func Pack(dir string) (stream io.ReadCloser, size int64, err error) {
 	r, w := io.Pipe()
 	go func() { w.CloseWithError(pack(w, dir, files)) }()
 	return r, size, nil
+}
+
+// dataFiles returns the files of a folder that a backup has, without their checksums.
+func dataFiles(dir string) (files []File, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if !e.Type().IsRegular() || !transferred().MatchString(e.Name()) {
+			continue
+		}
+		fi, err := e.Info()
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, File{Name: e.Name(), Size: fi.Size()})
+	}
+	return files, nil
 }
 
 // pack writes a stream. files get their checksums.
@@ -109,18 +119,41 @@ func packFile(t *tar.Writer, dir string, file *File) error {
 // onlyWriter hides ReadFrom, so that the given buffer is used.
 type onlyWriter struct{ io.Writer }
 
-// spare is how much of the disk Unpack leaves free.
+// spare is how much of the disk stores leave free.
 const spare = 64 << 20
 
-// RoomError is the error of Unpack for stores that do not fit on the disk.
+// RoomError is the error for stores that do not fit on the disk, which is full for them.
 type RoomError struct{ Size, Free int64 }
 
 func (e *RoomError) Error() string {
 	return fmt.Sprintf("stores: %d bytes do not fit on the disk, which has %d free, %d of them to spare", e.Size, e.Free, int64(spare))
 }
 
+func (e *RoomError) Unwrap() error { return syscall.ENOSPC }
+
 // Missing returns how many bytes more must be free.
 func (e *RoomError) Missing() int64 { return e.Size + spare - e.Free }
+
+// Fits returns a *RoomError unless the disk of a data folder has room for a backup of it.
+func Fits(fsys vfs.FS, dir string) error {
+	files, err := dataFiles(dir)
+	if err != nil {
+		return err
+	}
+	size := int64(0)
+	for _, f := range files {
+		size += f.Size
+	}
+	return fits(fsys, dir, size)
+}
+
+func fits(fsys vfs.FS, dir string, size int64) error {
+	free, _, err := fsys.Room(dir)
+	if err == nil && free-spare < size {
+		err = &RoomError{Size: size, Free: free}
+	}
+	return err
+}
 
 // Unpack writes a stream into clusterDir/incoming, in place of what is there, durably. It reads at most size
 // bytes. After an error nothing is left. The error for a stream that Pack does not make is an *InvalidError.
@@ -132,10 +165,8 @@ func Unpack(fsys vfs.FS, clusterDir string, index, term uint64, size int64, stre
 	if err := removeAll(dir); err != nil {
 		return err
 	}
-	if free, _, err := fsys.Room(clusterDir); err != nil {
+	if err := fits(fsys, clusterDir, size); err != nil {
 		return err
-	} else if free-spare < size {
-		return &RoomError{Size: size, Free: free}
 	}
 	if err := mkdir(dir); err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"mayfly/expiry/clock"
+	"mayfly/vfs"
 
 	"go.etcd.io/etcd/client/pkg/v3/types"
 	"go.etcd.io/raft/v3/raftpb"
@@ -269,7 +270,11 @@ func (t *Transport) serveStores(w http.ResponseWriter, r *http.Request) {
 	defer context.AfterFunc(ctx, func() { _ = http.NewResponseController(w).SetReadDeadline(clock.Deadline(0)) })()
 	t.o.Log.Info().Int64("bytes", size).Uint64("index", m.GetSnapshot().GetMetadata().GetIndex()).Msgf("receiving the stores of the node at %s", r.RemoteAddr)
 	if err := t.o.ReceiveStores(ctx, m, size, stores); err != nil {
-		refuse(http.StatusServiceUnavailable, "%v", err)
+		status := http.StatusServiceUnavailable
+		if vfs.IsFull(err) {
+			status = http.StatusInsufficientStorage // another attempt at once would meet the same disk
+		}
+		refuse(status, "%v", err)
 		discard(w, r)
 		return
 	}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -244,17 +245,28 @@ func TestStoresThatFail(t *testing.T) {
 	a.SendStores(snapshot(1, 2, 1), short)
 	reported(3, false)
 
+	count.Store(0)
+	b.receive = func(context.Context, io.Reader) error {
+		count.Add(1)
+		return syscall.ENOSPC
+	}
+	a.SendStores(snapshot(1, 2, 1), open)
+	reported(4, false)
+	if attempts := attemptsNow(); attempts != 1 {
+		t.Errorf("%d attempts at a full disk", attempts)
+	}
+
 	b.mu.Lock()
 	b.gone[1] = true
 	b.mu.Unlock()
 	before := attemptsNow()
 	a.SendStores(snapshot(1, 2, 1), open)
-	reported(4, false)
+	reported(5, false)
 	if attempts := attemptsNow(); attempts != before || a.expelled == 0 {
 		t.Errorf("%d attempts more; expelled %d times", attempts-before, a.expelled)
 	}
 	a.SendStores(snapshot(1, 8, 1), open) // unknown
-	reported(5, false)
+	reported(6, false)
 }
 
 // The stores of a later leader end a transfer that hangs.
