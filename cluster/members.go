@@ -384,8 +384,14 @@ var (
 // handOver makes another node the leader. First the keyspace refuses new changes, commits the others and
 // confirms that it has led: their replies leave, and this node goes on as a follower.
 func (n *Node) handOver(ctx context.Context, inc *incarnation, name string) error {
-	n.transfer.Lock()
-	defer n.transfer.Unlock()
+	select {
+	case n.transfer <- struct{}{}:
+		defer func() { <-n.transfer }()
+	case <-inc.stop:
+		return errRestarting
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	s, leads := inc.leading()
 	if !leads {
 		return errNoLeader

@@ -130,11 +130,12 @@ type Node struct {
 	// closed. An earlier incarnation may still write some that it has begun to receive.
 	incoming sync.Mutex
 
-	mu       sync.Mutex    // protects what follows
-	role     topology.Role // while no incarnation runs
-	cause    string        // why none runs
-	changed  chan struct{} // closed and replaced at each new view
-	transfer sync.Mutex    // held during a transfer of the lead
+	transfer chan struct{} // has room for one, which is in it during a transfer of the lead
+
+	mu      sync.Mutex    // protects what follows
+	role    topology.Role // while no incarnation runs
+	cause   string        // why none runs
+	changed chan struct{} // closed and replaced at each new view
 }
 
 // New listens for the other nodes. Errors are one line each. [Node.Start] begins.
@@ -144,8 +145,8 @@ func New(o Options) (*Node, error) {
 		addrs = append(addrs, p.Addr)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	n := &Node{options: o, ctx: ctx, cancel: cancel, refreshC: make(chan struct{}, 1), changed: make(chan struct{}), role: topology.Loading,
-		cause: "the node starts"}
+	n := &Node{options: o, ctx: ctx, cancel: cancel, refreshC: make(chan struct{}, 1), transfer: make(chan struct{}, 1), changed: make(chan struct{}),
+		role: topology.Loading, cause: "the node starts"}
 	n.zap, n.raftLog = newLoggers(o.Log)
 	n.bus = bus.New(bus.Options{Deliver: o.Messages, Wanted: o.EventsWanted, Log: o.Log})
 	if err := os.MkdirAll(n.path(), 0o700); err != nil {

@@ -80,15 +80,31 @@ func (inc *incarnation) passOn(ctx context.Context) bool {
 			continue
 		}
 		inc.log.Warn().Str("to", m.Name).Msg("this node cannot write: passes the lead on")
-		if _, leads := inc.leading(); leads && !inc.hangs() { // what waits for a disk that hangs is not committed here
-			if inc.node.handOver(ctx, inc, m.Name) == nil {
-				return true
-			}
-		} else if inc.depose(m.ID) {
+		_, leads := inc.leading()
+		if leads && !inc.hangs() && inc.handOverUnlessHanging(ctx, m.Name) {
+			return true
+		}
+		// What waits for a disk that hangs is not committed here.
+		if (!leads || inc.hangs()) && inc.depose(m.ID) {
 			return true
 		}
 	}
 	return false
+}
+
+// handOverUnlessHanging hands the lead over, and gives up if the disk begins to hang: nobody else would
+// notice that.
+func (inc *incarnation) handOverUnlessHanging(ctx context.Context, to string) bool {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	inc.tasks.Go(func() {
+		for ctx.Err() == nil && inc.pause(roomPeriod) {
+			if inc.hangs() {
+				cancel()
+			}
+		}
+	})
+	return inc.node.handOver(ctx, inc, to) == nil
 }
 
 // successors returns the other nodes that vote and are in contact, the most up to date first.

@@ -1,12 +1,14 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"mayfly/cluster/core"
@@ -235,4 +237,58 @@ func TestHangingDisk(t *testing.T) {
 			c.eventually("all is well", func() bool { return old.View().Cause == "" })
 		})
 	}
+}
+
+// A leader whose disk is full waits in its handover for as long as that takes, and gives up when the disk
+// hangs, too: then it makes another node the leader without a handover. A handover that waits for another one
+// ends with its context.
+func TestFullDiskThatHangs(t *testing.T) {
+	drill.Slow(t)
+	t.Parallel()
+	c := newTrio(t, "a", "b", "c")
+	var logs sync.Map // the last raft log of each node
+	for name, n := range c.nodes {
+		n.opt.wrapLog = func(log raftLog) raftLog {
+			stalling := newStallingLog(log)
+			logs.Store(name, stalling)
+			return stalling
+		}
+	}
+	var full atomic.Pointer[string] // the folder of the node whose disk is full
+	c.fs = &vfstest.Faulty{FS: vfs.OS, NoSync: true, OnWrite: func(f vfs.File, _ []byte, _ int64) error {
+		if dir := full.Load(); dir != nil && strings.HasPrefix(f.Name(), *dir) {
+			return syscall.ENOSPC
+		}
+		return nil
+	}}
+	c.startAll()
+	c.mustPut("before", "1")
+	c.converge()
+	old := c.leader()
+	old.transfer <- struct{}{} // another handover, which waits for the disk
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if old.StepDown(ended) {
+		t.Error("it steps down during another handover")
+	}
+	full.Store(&old.dir)
+	_ = old.put("full", "2") // its fate is open
+	c.eventually("it begins a handover", func() bool { return strings.Contains(c.log.String(), "passes the lead on") })
+	value, _ := logs.Load(old.name)
+	goOn := sync.OnceFunc(value.(*stallingLog).stall())
+	t.Cleanup(goOn)
+	go func() { _ = old.Add(t.Context(), "d", "127.0.0.1:1") }() // for the raft log: the journal takes nothing
+	c.eventually("another node leads and writes", func() bool {
+		for _, n := range c.nodes {
+			if n != old && n.View().Leads() && n.put("other", "3") == nil {
+				return true
+			}
+		}
+		return false
+	})
+	<-old.transfer
+	full.Store(nil)
+	goOn()
+	c.allHave("other", "3")
+	c.converge()
 }
