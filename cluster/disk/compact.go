@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"go.etcd.io/raft/v3/raftpb"
+	"go.uber.org/zap"
 )
 
 // Retain keeps the entries after index, with which a node that is being sent stores goes on, unless the log
@@ -59,7 +60,7 @@ func (l *Log) Compact(durable uint64, conf *raftpb.ConfState) error {
 		return l.fail(err)
 	}
 	if err := l.removeBefore(index); err != nil {
-		return err // the files go next time
+		return err
 	}
 	l.countFiles()
 	return nil
@@ -83,7 +84,8 @@ func (l *Log) target(durable uint64) (index uint64, freed int64) {
 	return index, freed
 }
 
-// removeBefore deletes the segments before the one with the entry after index.
+// removeBefore deletes the segments before the one with the entry after index, the oldest first. Those that
+// cannot be deleted go next time.
 func (l *Log) removeBefore(index uint64) error {
 	segments, err := listSegments(l.options.Dir)
 	if err != nil {
@@ -95,7 +97,10 @@ func (l *Log) removeBefore(index uint64) error {
 	}
 	for _, s := range segments[:max(keep, 0)] {
 		if err := os.Remove(s.path); err != nil {
-			return fmt.Errorf("raft log: %w", err)
+			if l.options.Log != nil {
+				l.options.Log.Warn("cannot delete an old segment of the raft log", zap.Error(err))
+			}
+			return nil // without a gap
 		}
 	}
 	return nil

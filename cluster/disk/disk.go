@@ -22,6 +22,9 @@ import (
 // segmentSize is the size from which a new segment begins. Two are allocated ahead.
 const segmentSize = 16 << 20
 
+// version is that of the log's form, the first byte of its metadata.
+const version = 1
+
 func init() { wal.SegmentSizeBytes = segmentSize }
 
 // Options says where a log is and to whom it belongs.
@@ -40,7 +43,7 @@ type Options struct {
 }
 
 func (o *Options) metadata() []byte {
-	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64([]byte{1}, o.Cluster), o.ID)
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64([]byte{version}, o.Cluster), o.ID)
 }
 
 // DamageError says that the log on disk is not what was written. The node sets its folder aside and joins

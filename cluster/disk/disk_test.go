@@ -302,6 +302,64 @@ func TestCompact(t *testing.T) {
 	}
 }
 
+// TestCompactGoesOn shows that a segment that cannot be deleted ends nothing, and goes the next time.
+func TestCompactGoesOn(t *testing.T) {
+	t.Parallel()
+	o, l := created(t)
+	l.Close()
+	o.Keep = 8 << 10
+	l = opened(t, o)
+	last := uint64(1)
+	cut := func() uint64 {
+		t.Helper()
+		for range 100 {
+			last++
+			save(t, l, nil, entries(1, last, last, 1000))
+		}
+		drill.Check(t, l.Compact(last, voters))
+		files, err := listSegments(o.Dir)
+		drill.Check(t, err)
+		return files[0].sequence
+	}
+	path := filepath.Join(o.Dir, "0000000000000000-0000000000000000.wal")
+	drill.Check(t, os.Rename(path, path+".aside"), os.MkdirAll(filepath.Join(path, "in the way"), 0o700))
+	if first := cut(); first != 0 {
+		t.Errorf("the first segment is %d", first)
+	}
+	drill.Check(t, os.RemoveAll(path), os.Rename(path+".aside", path))
+	if first := cut(); first == 0 {
+		t.Error("the segment is left")
+	}
+}
+
+// TestLeftSegments shows that segments allocated ahead are deleted in a folder of any name.
+func TestLeftSegments(t *testing.T) {
+	t.Parallel()
+	o := options(t)
+	o.Dir = filepath.Join(filepath.Dir(o.Dir), "[a-", "wal")
+	drill.Check(t, Create(o, snapshot(1, 1).GetMetadata()))
+	o.Applied, o.Term = 1, 1
+	left := filepath.Join(o.Dir, "9.tmp")
+	drill.Check(t, os.WriteFile(left, []byte("left"), 0o600))
+	opened(t, o)
+	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a segment is left: %v", err)
+	}
+}
+
+// TestLaterVersion shows that a log of another version is not taken for one of another node.
+func TestLaterVersion(t *testing.T) {
+	t.Parallel()
+	o := options(t)
+	o.Applied, o.Term = 1, 1
+	w, err := wal.Create(nil, o.Dir, append([]byte{version + 1}, o.metadata()[1:]...))
+	drill.Check(t, err)
+	drill.Check(t, w.Close())
+	if _, err := Open(o); err == nil || errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), "is of version 2; this program reads version 1") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestHardStateSurvivesSegments shows that a vote is found again although the segment that it was written to
 // is gone.
 func TestHardStateSurvivesSegments(t *testing.T) {

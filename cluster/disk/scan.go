@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	"go.etcd.io/etcd/server/v3/storage/wal"
@@ -79,6 +80,9 @@ func (c *content) segment(o *Options, path string, crc uint32, first, last bool)
 			decoder.UpdateCRC(rec.GetCrc())
 		case rec.GetType() == wal.MetadataType:
 			metadata = true
+			if data := rec.GetData(); len(data) > 0 && data[0] != version {
+				return 0, fmt.Errorf("raft log %s is of version %d; this program reads version %d", path, data[0], version)
+			}
 			if !bytes.Equal(rec.GetData(), o.metadata()) {
 				return 0, fmt.Errorf("%w: %s has id %x, want %x", ErrForeign, path, rec.GetData(), o.metadata())
 			}
@@ -316,9 +320,11 @@ func cutShort(rest []byte) bool {
 // removeLeftovers deletes segments that were allocated ahead. The library would use them with what an attempt
 // to begin a segment has left in them.
 func removeLeftovers(dir string) error {
-	paths, err := filepath.Glob(filepath.Join(dir, "*.tmp"))
-	for _, path := range paths {
-		err = errors.Join(err, os.Remove(path))
+	files, err := os.ReadDir(dir)
+	for _, f := range files {
+		if strings.HasSuffix(f.Name(), ".tmp") {
+			err = errors.Join(err, os.Remove(filepath.Join(dir, f.Name())))
+		}
 	}
 	return err
 }
