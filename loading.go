@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
-	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -101,9 +101,9 @@ func every(interval time.Duration, do func()) (stop func()) {
 
 // filesSize returns the size in bytes of a data folder's stores and journals.
 func filesSize(dir string) (size int64) {
-	files, _ := filepath.Glob(filepath.Join(dir, "*.db"))
+	files, _ := os.ReadDir(dir)
 	for _, file := range files {
-		if fi, err := os.Stat(file); err == nil {
+		if fi, err := file.Info(); err == nil && strings.HasSuffix(file.Name(), ".db") {
 			size += fi.Size()
 		}
 	}

@@ -18,8 +18,8 @@ import (
 // newTestLoading returns a load of a data folder of 5 MB that began some seconds ago.
 func newTestLoading(t *testing.T, log io.Writer, loaded int64, seconds int, options ...string) *loading {
 	t.Helper()
-	dir := t.TempDir()
-	drill.Check(t, os.WriteFile(filepath.Join(dir, "a.db"), make([]byte, 5<<20), 0o600))
+	dir := filepath.Join(t.TempDir(), "[a-") // the name is no pattern
+	drill.Check(t, os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "a.db"), make([]byte, 5<<20), 0o600))
 	c, err := config.Load(append([]string{"--dir", dir}, options...))
 	drill.Check(t, err)
 	l := newLoading(c.Settings(), zerolog.New(log))
