@@ -174,7 +174,9 @@ func (inc *incarnation) openLog(installed bool) (err error) {
 			return err
 		}
 	}
-	inc.disk, err = disk.Open(o)
+	if inc.disk, err = disk.Open(o); err == nil && installed {
+		err = stores.Finish(n.path())
+	}
 	return err
 }
 

@@ -805,6 +805,38 @@ func TestCatchUpFromStores(t *testing.T) {
 	c.converge()
 }
 
+// Stores are installed until the raft log knows them: a start that fails between does not make the log, which
+// is that of before, look damaged.
+func TestInstalledStoresSurviveAFailedStart(t *testing.T) {
+	drill.Slow(t)
+	t.Parallel()
+	c := startTrio(t, "a", "b", "c")
+	away, body := c.leaveBehind()
+	away.opt.wrapLog = func(log raftLog) raftLog { return &forgetfulLog{log} }
+	opened, open := 0, away.opt.Open
+	away.opt.Open = func(r replica.Replicator) (*keyspace.Keyspace, error) {
+		if opened++; opened == 2 { // with the stores
+			return nil, errors.New("no file can be opened")
+		}
+		return open(r)
+	}
+	away.start(t)
+	c.has(away, "big63", body)
+	if text := c.log.String(); !strings.Contains(text, "no file can be opened") || strings.Contains(text, "damaged") {
+		t.Error("the stores were not installed, or were set aside")
+	}
+}
+
+// forgetfulLog is a raft log whose process ends before it knows of stores.
+type forgetfulLog struct{ raftLog }
+
+func (l *forgetfulLog) Save(hs *raftpb.HardState, entries []*raftpb.Entry, snap *raftpb.Snapshot) error {
+	if snap != nil {
+		return errors.New("the process ends")
+	}
+	return l.raftLog.Save(hs, entries, snap)
+}
+
 func TestAddAndRemove(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()

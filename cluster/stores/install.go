@@ -14,6 +14,7 @@ import (
 const (
 	phaseOut = "out" // the data files go to Replaced
 	phaseIn  = "in"  // the stores take their place
+	phaseLog = "log" // the raft log begins after them
 )
 
 // Pending returns what clusterDir/incoming holds, nil if nothing is there as a whole. It removes what is not
@@ -59,7 +60,7 @@ func Mark(clusterDir string) error {
 	return writeList(filepath.Join(clusterDir, marker), listFile{Phase: phaseOut, Contents: *pending})
 }
 
-// Marked reports whether Mark has decided and Install has not ended.
+// Marked reports whether Mark has decided and Finish has not ended.
 func Marked(clusterDir string) (bool, error) {
 	_, err := os.Lstat(filepath.Join(clusterDir, marker))
 	if errors.Is(err, os.ErrNotExist) {
@@ -69,7 +70,7 @@ func Marked(clusterDir string) (bool, error) {
 }
 
 // Install replaces the data files of dir by the stores that Mark has chosen, if it has. It goes on where a
-// crash has ended it. The folder must not be open. The error for stores that are not whole any more is an
+// crash has ended it, and returns true until Finish: the raft log may not know the stores yet. The folder must not be open. The error for stores that are not whole any more is an
 // *InvalidError: the folder holds no usable data then.
 func Install(dir string) (installed bool, err error) {
 	clusterDir := filepath.Join(dir, "cluster")
@@ -98,14 +99,20 @@ func Install(dir string) (installed bool, err error) {
 			return false, err
 		}
 	}
-	if err := moveIn(incoming, dir, list.Files); err != nil {
-		return false, err
-	}
-	if err := remove(path); err != nil {
-		return false, err
+	if list.Phase == phaseIn {
+		if err := moveIn(incoming, dir, list.Files); err != nil {
+			return false, err
+		}
+		list.Phase = phaseLog
+		if err := writeList(path, *list); err != nil {
+			return false, err
+		}
 	}
 	return true, errors.Join(removeAll(incoming), removeAll(replaced))
 }
+
+// Finish ends an installation: the raft log knows the stores.
+func Finish(clusterDir string) error { return remove(filepath.Join(clusterDir, marker)) }
 
 // moveIn moves the files of a list that have not been moved yet. The file "format", without which a folder is
 // empty, is the last.
