@@ -70,8 +70,9 @@ func Marked(clusterDir string) (bool, error) {
 }
 
 // Install replaces the data files of dir by the stores that Mark has chosen, if it has. It goes on where a
-// crash has ended it, and returns true until Finish: the raft log may not know the stores yet. The folder must not be open. The error for stores that are not whole any more is an
-// *InvalidError: the folder holds no usable data then.
+// crash has ended it, and returns true until Finish: the raft log may not know the stores yet. The folder
+// must not be open. The error for stores that are not whole any more is an *InvalidError: the folder holds no
+// usable data then.
 func Install(dir string) (installed bool, err error) {
 	clusterDir := filepath.Join(dir, "cluster")
 	path := filepath.Join(clusterDir, marker)
