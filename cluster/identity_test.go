@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"mayfly/cluster/forming"
 	"mayfly/test/drill"
 )
 
@@ -98,5 +99,19 @@ func TestForeignFilesAreNoData(t *testing.T) {
 	check(t, os.WriteFile(filepath.Join(dir, "format"), nil, 0o600))
 	if !hasData(dir) {
 		t.Error("a data folder is none")
+	}
+}
+
+// What a crash has left of the note that a node has opened its files goes with the next one.
+func TestMarkOpened(t *testing.T) {
+	t.Parallel()
+	n := &Node{options: Options{Dir: t.TempDir()}}
+	id := &forming.Identity{ID: 0x12}
+	check(t, os.Mkdir(n.path(), 0o700), os.WriteFile(n.path(openedFile+".tmp"), []byte("1"), 0o600), n.markOpened(id))
+	if opened, err := n.opened(id); !opened || err != nil {
+		t.Errorf("opened: %v, %v", opened, err)
+	}
+	if files, err := os.ReadDir(n.path()); err != nil || len(files) != 1 {
+		t.Errorf("the folder has %v, %v", files, err)
 	}
 }

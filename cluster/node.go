@@ -371,19 +371,7 @@ func (n *Node) opened(id *forming.Identity) (bool, error) {
 
 // markOpened makes opened report true, durably.
 func (n *Node) markOpened(id *forming.Identity) error {
-	f, err := os.CreateTemp(n.path(), openedFile+"-")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.WriteString(strconv.FormatUint(id.ID, 16))
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), n.path(openedFile)); err != nil {
-		return err
-	}
-	return vfs.SyncDir(vfs.OS, n.path())
+	return vfs.ReplaceFile(vfs.OS, n.path(openedFile), []byte(strconv.FormatUint(id.ID, 16)))
 }
 
 // setAside moves the data files and the raft log into a folder of their own in DIR/cluster, durably. Nothing

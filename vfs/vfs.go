@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 )
 
@@ -94,6 +95,20 @@ func WriteFile(fsys FS, path string, content []byte) error {
 	}
 	_, err = f.WriteAt(content, 0)
 	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// ReplaceFile writes a file durably, in place of one that exists. After an error or a crash either one is
+// there.
+func ReplaceFile(fsys FS, path string, content []byte) error {
+	err := WriteFile(fsys, path+".tmp", content)
+	if err == nil {
+		err = fsys.Rename(path+".tmp", path)
+	}
+	if err != nil {
+		_ = fsys.Remove(path + ".tmp") // the next attempt does
+		return err
+	}
+	return SyncDir(fsys, filepath.Dir(path))
 }
 
 // SyncDir forces the names in a folder to disk.

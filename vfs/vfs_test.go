@@ -28,10 +28,18 @@ func TestWriteAndRead(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f")
 	for _, want := range []string{"a long text", "short", ""} {
-		drill.Check(t, WriteFile(OS, path, []byte(want)), SyncDir(OS, dir))
-		if got, err := ReadFile(OS, path); err != nil || string(got) != want {
-			t.Errorf("%q, %v; want %q", got, err, want)
+		drill.Check(t, WriteFile(OS, path, []byte(want)), SyncDir(OS, dir), WriteFile(OS, path+"2.tmp", []byte("left by a crash")), ReplaceFile(OS, path+"2", []byte(want)))
+		for _, path := range []string{path, path + "2"} {
+			if got, err := ReadFile(OS, path); err != nil || string(got) != want {
+				t.Errorf("%q, %v; want %q", got, err, want)
+			}
 		}
+	}
+	if err := ReplaceFile(OS, dir, nil); err == nil {
+		t.Error("a folder is replaced")
+	}
+	if _, err := OS.Stat(dir + ".tmp"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file is left: %v", err)
 	}
 	if _, err := CreateNew(OS, path); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("a file that exists: %v", err)

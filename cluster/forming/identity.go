@@ -202,15 +202,7 @@ func write(clusterDir string, identity *Identity) error {
 	} else if !errors.Is(err, os.ErrExist) {
 		return err
 	}
-	err := vfs.WriteFile(vfs.OS, path+".tmp", identity.marshal())
-	if err == nil {
-		err = os.Rename(path+".tmp", path)
-	}
-	if err != nil {
-		os.Remove(path + ".tmp")
-		return err
-	}
-	return vfs.SyncDir(vfs.OS, clusterDir)
+	return vfs.ReplaceFile(vfs.OS, path, identity.marshal())
 }
 
 // WriteLost makes a node one that has lost its files and its identity with them. It may then only join the
