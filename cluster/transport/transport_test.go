@@ -214,11 +214,15 @@ func TestStoresThatFail(t *testing.T) {
 		return io.NopCloser(bytes.NewReader(content)), int64(len(content)), nil
 	}
 	var count atomic.Int64
+	var full atomic.Bool
 	attemptsNow := func() int { return int(count.Load()) }
 	b.receive = func(_ context.Context, r io.Reader) error {
-		if count.Add(1) == 1 {
+		switch n := count.Add(1); {
+		case full.Load():
+			return syscall.ENOSPC
+		case n == 1:
 			_, _ = io.CopyN(io.Discard, r, 1000)
-			return errors.New("the disk is full")
+			return errors.New("the disk hiccups")
 		}
 		_, err := io.Copy(io.Discard, r)
 		return err
@@ -232,7 +236,7 @@ func TestStoresThatFail(t *testing.T) {
 	}
 	a.SendStores(snapshot(1, 2, 1), open)
 	reported(1, true)
-	if attempts := attemptsNow(); attempts != 2 || !a.logs.has("the disk is full") {
+	if attempts := attemptsNow(); attempts != 2 || !a.logs.has("the disk hiccups") {
 		t.Errorf("%d attempts\n%s", attempts, a.logs.text.String())
 	}
 
@@ -246,10 +250,7 @@ func TestStoresThatFail(t *testing.T) {
 	reported(3, false)
 
 	count.Store(0)
-	b.receive = func(context.Context, io.Reader) error {
-		count.Add(1)
-		return syscall.ENOSPC
-	}
+	full.Store(true)
 	a.SendStores(snapshot(1, 2, 1), open)
 	reported(4, false)
 	if attempts := attemptsNow(); attempts != 1 {
