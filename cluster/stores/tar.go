@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -137,7 +138,10 @@ func (e *RoomError) Missing() int64 { return e.Size + spare - e.Free }
 // Fits returns a *RoomError unless the disk of a data folder has room for a backup of it.
 func Fits(fsys vfs.FS, dir string) error {
 	files, err := dataFiles(dir)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // the journal has deleted a file meanwhile: the backup itself tells
+		return nil
+	case err != nil:
 		return err
 	}
 	size := int64(0)

@@ -576,7 +576,7 @@ func (e *Engine) runQueued(x *Context, c *queuedCommand, budget *replyBudget) (r
 }
 
 // withhold takes back what a command has changed whose reply is too long for its client: the reply has what
-// it has taken.
+// it has taken. What InPieces has committed stays.
 func (x *Context) withhold(r *Row, reply *Reply) {
 	if r.Flags&Write != 0 && reply.Kind == KindError && reply.Str == string(ErrClientMemory) {
 		x.aborted, x.undone = true, ErrClientMemory

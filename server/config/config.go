@@ -78,9 +78,14 @@ func (c *Config) ConfigSet(pairs [][2]string) error {
 	if err != nil {
 		return err
 	}
-	for i, o := range options {
-		if err := o.in(&next).Set(pairs[i][1]); err != nil {
-			return setFailed(o.Name, err)
+	for _, mirrors := range []bool{false, true} { // those last that must have the value of another
+		for i, o := range options {
+			if o.isMirror() != mirrors {
+				continue
+			}
+			if err := o.in(&next).Set(pairs[i][1]); err != nil {
+				return setFailed(o.Name, err)
+			}
 		}
 	}
 	if err := next.checkProof(false); err != nil {

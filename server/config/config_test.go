@@ -249,6 +249,9 @@ func TestSourcesByPrecedence(t *testing.T) {
 	if s := load(t, old, "--busy-reply-threshold", "500", "--hash-max-listpack-value", "9").Settings(); s.LuaTimeLimit != 500*time.Millisecond || s.Encodings.HashValue != 9 || s.MaxValueSize != 512<<20 {
 		t.Errorf("%+v", *s)
 	}
+	if got := load(t, old, "--max-value-size", "64mb").Settings().MaxValueSize; got != 64<<20 {
+		t.Errorf("max-value-size is %d", got)
+	}
 	t.Setenv("MAYFLY_CONFIG", path)
 	if got := load(t).Settings().Port; got != 7001 {
 		t.Errorf("config file named in the environment: port %d", got)
@@ -348,7 +351,7 @@ func TestConfigSet(t *testing.T) {
 	}
 
 	old := c.Settings()
-	drill.Check(t, c.ConfigSet([][2]string{{"TIMEOUT", "7"}, {"appendfsync", "ALWAYS"}, {"max-value-size", "1Kb"}, {"appendonly", "yes"}}))
+	drill.Check(t, c.ConfigSet([][2]string{{"TIMEOUT", "7"}, {"appendfsync", "ALWAYS"}, {"proto-max-bulk-len", "1Kb"}, {"max-value-size", "1Kb"}, {"appendonly", "yes"}}))
 	if s := c.Settings(); s.Timeout != 7*time.Second || s.AppendFsync != keyspace.Always || c.MaxValueSize() != 1024 {
 		t.Errorf("after CONFIG SET: %+v", *s)
 	}

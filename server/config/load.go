@@ -169,13 +169,14 @@ func (l *loader) take(name string, values []string, origin string) {
 	fail := func() {
 		l.fail(o, "option %s %s has the illegal value %q, because %s%s", o.Name, origin, value, o.Doc, o.legally())
 	}
-	_, mirrors := o.in(l.settings).(mirror)
 	switch {
 	case len(values) == 0:
 		l.fail(o, "option %s %s has no value%s", o.Name, origin, o.legally())
 	case len(values) > 1 && !o.Many:
 		l.fail(o, "option %s %s has %d values but takes one%s", o.Name, origin, len(values), o.legally())
-	case mirrors:
+	case o.isMirror() && l.settled[lookUpOption("max-value-size")]: // a stronger source has changed what it must be
+		l.ignore(o.Name + " " + value)
+	case o.isMirror():
 		l.given[o] = true
 		l.mirrors[o] = func() {
 			if illegal(l.settings) {

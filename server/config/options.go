@@ -243,6 +243,12 @@ func anotherName(of string, o Option) Option {
 	return o
 }
 
+// isMirror reports whether the option must have the value of max-value-size.
+func (o *Option) isMirror() bool {
+	_, is := o.in(new(Settings)).(mirror)
+	return is
+}
+
 // named returns the option by its first name.
 func (o *Option) named() *Option {
 	if o.AliasOf == "" {

@@ -124,16 +124,17 @@ func (s *Settings) rewritten(path string, old []byte) ([]byte, error) {
 			continue
 		}
 		switch {
-		case o == nil || !stale(o):
+		case o == nil || !stale(o) && !(o.isMirror() && o.in(said).String() != o.in(s).String()):
 			lines = append(lines, line)
-		case !slices.Contains(written, o) && !l.included[o]:
-			written = append(written, o)
+		case o.isMirror(): // what it must be has changed
+		case !slices.Contains(written, o.named()) && !l.included[o]:
+			written = append(written, o.named())
 			lines = append(lines, o.line(s))
 		}
 	}
 	for i := range Options {
 		o := &Options[i]
-		if !stale(o) || slices.Contains(written, o) {
+		if !stale(o) || o.AliasOf != "" || slices.Contains(written, o) {
 			continue
 		}
 		if !signed {

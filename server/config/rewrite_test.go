@@ -50,6 +50,9 @@ func TestConfigRewrite(t *testing.T) {
 			"client-output-buffer-limit pubsub 1 2 3\nclient-output-buffer-limit normal 4 5 6\n" + rewriteSignature + "\ntimeout 8\n"},
 		{"options of Redis that stand for themselves", "save \"\"\nappendonly yes\n", [][2]string{{"max-value-size", "1mb"}},
 			"save \"\"\nappendonly yes\n" + rewriteSignature + "\nmax-value-size 1048576\n"},
+		{"what must be the value of another", "proto-max-bulk-len 512mb\nmax-value-size 512mb\n", [][2]string{{"max-value-size", "1mb"}}, "max-value-size 1048576\n"},
+		{"another name", "busy-reply-threshold 5\nport 7000\n", [][2]string{{"lua-time-limit", "7"}}, "busy-reply-threshold 7\nport 7000\n"},
+		{"the first name", "port 7000\n", [][2]string{{"busy-reply-threshold", "7"}}, "port 7000\n" + rewriteSignature + "\nlua-time-limit 7\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := rewrite(t, tt.before, tt.set...); got != tt.after {
