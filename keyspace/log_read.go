@@ -17,6 +17,18 @@ func (tx *Tx) Log(c *Container) (s LogSettings, ok bool) {
 	return s, ok
 }
 
+// Unlogged returns the entry that the log would have of the dead item that lies under an id, which
+// CONTAINER.UNDO may bring back. The partition of the id must be locked.
+func (tx *Tx) Unlogged(c *Container, id string) (d deathlog.Entry, ok bool) {
+	if t := c.tables[tx.partition(id).Number]; t != nil {
+		if e := t.Find(id); e != nil && e.Dead(c.Policy(), tx.now) {
+			d = deathlog.Death(id, t.Item(e), c.history.Load(), tx.now, c.log.Bodies)
+			ok = d.At >= c.deaths.c.created
+		}
+	}
+	return d, ok
+}
+
 // logSource is the log of a container as a [deathlog.Source].
 type logSource struct {
 	tx  *Tx

@@ -46,15 +46,18 @@ func parseDocRevive(in *engine.Input) (engine.Run, error) {
 				continue
 			}
 			seen[d.ID] = true
-			x.Tx.Delete(d.Container, d.ID) // what is dead and lies there is logged first
 			r := revival{target: d}
-			x.Tx.Deaths(d.Container).Of(d.ID, func(e deathlog.Entry) (more bool) {
+			look := func(e deathlog.Entry) (more bool) {
 				if e.Kind.IsCollection() { // the log has no whole one
 					return true
 				}
 				r.entry = e
 				return !e.HasBody
-			})
+			}
+			// What is dead and lies there is the newest. It is logged when it is revived.
+			if e, lies := x.Tx.Unlogged(d.Container, d.ID); !lies || look(e) {
+				x.Tx.Deaths(d.Container).Of(d.ID, look)
+			}
 			if !r.entry.HasBody {
 				continue
 			}
