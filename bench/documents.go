@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// anyID is an id in the notation of redis-benchmark, which replaces the placeholder by a random number of
-// twelve digits.
+// anyID is an id in the notation of redis-benchmark, which puts a random number of twelve digits for
+// __rand_int__.
 const anyID = "key:__rand_int__"
 
 // id returns the i-th id of a set, in the form that redis-benchmark gives ids of the set "key".

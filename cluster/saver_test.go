@@ -169,6 +169,19 @@ func (l *listLog) Compact(durable uint64, _ *raftpb.ConfState) error {
 	return nil
 }
 
+// stallableLogs gives the nodes raft logs that a test may stall: the last one of each, by name.
+func stallableLogs(c *trio) *sync.Map {
+	var logs sync.Map
+	for name, n := range c.nodes {
+		n.opt.wrapLog = func(log raftLog) raftLog {
+			stalling := newStallingLog(log)
+			logs.Store(name, stalling)
+			return stalling
+		}
+	}
+	return &logs
+}
+
 // TestHangingDisk: a leader whose disk hangs keeps sending heartbeats, whether only its raft log waits for
 // the disk or only its local journal. It says that it hangs, passes the lead on, answers those who ask it to,
 // and takes part again later.
@@ -179,14 +192,7 @@ func TestHangingDisk(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			c := newTrio(t, "a", "b", "c")
-			var logs sync.Map // the last raft log of each node
-			for name, n := range c.nodes {
-				n.opt.wrapLog = func(log raftLog) raftLog {
-					stalling := newStallingLog(log)
-					logs.Store(name, stalling)
-					return stalling
-				}
-			}
+			logs := stallableLogs(c)
 			var hangs atomic.Pointer[string] // the folder of the node whose journal waits
 			began, ended := make(chan struct{}), make(chan struct{})
 			begin := sync.OnceFunc(func() { close(began) })
@@ -246,14 +252,7 @@ func TestFullDiskThatHangs(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()
 	c := newTrio(t, "a", "b", "c")
-	var logs sync.Map // the last raft log of each node
-	for name, n := range c.nodes {
-		n.opt.wrapLog = func(log raftLog) raftLog {
-			stalling := newStallingLog(log)
-			logs.Store(name, stalling)
-			return stalling
-		}
-	}
+	logs := stallableLogs(c)
 	var full atomic.Pointer[string] // the folder of the node whose disk is full
 	c.fs = &vfstest.Faulty{FS: vfs.OS, NoSync: true, OnWrite: func(f vfs.File, _ []byte, _ int64) error {
 		if dir := full.Load(); dir != nil && strings.HasPrefix(f.Name(), *dir) {

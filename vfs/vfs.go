@@ -105,7 +105,7 @@ func ReplaceFile(fsys FS, path string, content []byte) error {
 		err = fsys.Rename(path+".tmp", path)
 	}
 	if err != nil {
-		_ = fsys.Remove(path + ".tmp") // the next attempt does
+		_ = fsys.Remove(path + ".tmp") // if it stays, the next attempt replaces it
 		return err
 	}
 	return SyncDir(fsys, filepath.Dir(path))

@@ -233,14 +233,20 @@ func TestForeign(t *testing.T) {
 	}
 }
 
+// createdKeeping is created for a log that keeps so many bytes that others may lack.
+func createdKeeping(t *testing.T, keep int64) (Options, *Log) {
+	t.Helper()
+	o, l := created(t)
+	l.Close()
+	o.Keep = keep
+	return o, opened(t, o)
+}
+
 // TestCompact shows that the log keeps what the local files lack, what Keep says, what is retained, and no
 // more.
 func TestCompact(t *testing.T) {
 	t.Parallel()
-	o, l := created(t)
-	l.Close()
-	o.Keep = 100 << 10
-	l = opened(t, o)
+	o, l := createdKeeping(t, 100<<10)
 	const size = 1000
 	last := uint64(1)
 	add := func(n uint64) {
@@ -305,10 +311,7 @@ func TestCompact(t *testing.T) {
 // TestCompactGoesOn shows that a segment that cannot be deleted ends nothing, and goes the next time.
 func TestCompactGoesOn(t *testing.T) {
 	t.Parallel()
-	o, l := created(t)
-	l.Close()
-	o.Keep = 8 << 10
-	l = opened(t, o)
+	o, l := createdKeeping(t, 8<<10)
 	last := uint64(1)
 	cut := func() uint64 {
 		t.Helper()
@@ -582,10 +585,7 @@ func TestRandomHistories(t *testing.T) {
 	t.Parallel()
 	random := drill.Rand(t)
 	for round := range drill.Pick(4, 8, 150) {
-		o, l := created(t)
-		l.Close()
-		o.Keep = 6 << 10
-		l = opened(t, o)
+		o, l := createdKeeping(t, 6<<10)
 		terms := []uint64{0, 1} // by index; those before base do not matter
 		base, applied, term, vote, commit := uint64(1), uint64(1), uint64(1), uint64(0), uint64(1)
 		want := func() string {

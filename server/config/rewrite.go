@@ -104,7 +104,7 @@ func (s *Settings) rewritten(path string, old []byte) ([]byte, error) {
 		return nil, err
 	}
 	stale := func(o *Option) bool {
-		return !o.Compat && o.Name != "config" && o.in(said).String() != o.in(s).String()
+		return (!o.Compat || o.isMirror()) && o.Name != "config" && o.in(said).String() != o.in(s).String()
 	}
 	users, err := s.staleUsers(l, said)
 	if err != nil {
@@ -124,7 +124,7 @@ func (s *Settings) rewritten(path string, old []byte) ([]byte, error) {
 			continue
 		}
 		switch {
-		case o == nil || !stale(o) && !(o.isMirror() && o.in(said).String() != o.in(s).String()):
+		case o == nil || !stale(o):
 			lines = append(lines, line)
 		case o.isMirror(): // what it must be has changed
 		case !slices.Contains(written, o.named()) && !l.included[o]:
@@ -134,7 +134,7 @@ func (s *Settings) rewritten(path string, old []byte) ([]byte, error) {
 	}
 	for i := range Options {
 		o := &Options[i]
-		if !stale(o) || o.AliasOf != "" || slices.Contains(written, o) {
+		if !stale(o) || o.AliasOf != "" || o.isMirror() || slices.Contains(written, o) {
 			continue
 		}
 		if !signed {

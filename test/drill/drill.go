@@ -19,7 +19,7 @@ var (
 
 // Tests have small heaps and much garbage: with the usual percentage a fourth of their time goes into it.
 func init() {
-	if os.Getenv("GOGC") == "" {
+	if os.Getenv("GOGC")+os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetGCPercent(400)
 		debug.SetMemoryLimit(1 << 30)
 	}
