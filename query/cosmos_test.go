@@ -64,6 +64,7 @@ func TestDocumentedResults(t *testing.T) {
 		{"2 + 3 * 4", "14"}, {"(2 + 3) * 4", "20"}, {"7 % 4", "3"}, {"-7 % 4", "-3"}, {"7 / 2", "3.5"}, {"7 / 0", ""}, {"7 % 0", ""}, {"1e308 * 10", ""}, {"1 + '1'", ""}, {"- -1", "1"}, {"+1", "1"}, {"-'a'", ""}, {"2 - 3 - 4", "-5"}, {"0.1 + 0.2", "0.30000000000000004"},
 		{"[1, undefined, 2]", "[1,2]"}, {"{a: undefined, b: 1}", `{"b":1}`}, {"{\"a\": {\"b\": [c.n]}}", `{"a":{"b":[7]}}`}, {"{a: 1}.a", "1"}, {"[5, 6][1]", "6"}, {"[5][1]", ""}, {"'it\\'s'", `"it's"`}, {`"say \"x\""`, `"say \"x\""`},
 		{"c.list[0]", "1"}, {"c['list'][1].a", `"x"`}, {"c.list[9]", ""}, {"c.n.a", ""}, {"c['n']", "7"}, {"c.nothing", "null"}, {"c.nothing.a", ""}, {"c.twice", ""},
+		{"ARRAY_CONTAINS([c, 1], c, true)", "true"}, {"ARRAY_CONTAINS([{n: 7}], c, true)", "false"},
 	} {
 		q := "SELECT VALUE " + tt.expression + " FROM c"
 		got, err := rowsOf(q, `{"n":7,"nothing":null,"list":[1,{"a":"x"}],"twice":1,"twice":2}`)

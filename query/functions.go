@@ -183,10 +183,13 @@ func arrayContains(e *Evaluator, args []Value) Value {
 	var members []member
 	var canonical string
 	if value.kind >= Array {
-		if partial && value.kind == Object {
-			members = membersOf(value)
-		}
 		canonical = string(e.canonical(nil, value))
+		if e.err != nil {
+			return Value{}
+		}
+		if partial && value.kind == Object {
+			members = membersOf(canonical)
+		}
 	}
 	for w := jsontext.WalkAt(array.text, 0); w.Next(); {
 		element := ValueOf(w.Value())
@@ -215,10 +218,10 @@ func arrayContains(e *Evaluator, args []Value) Value {
 // member is a member of an object with the canonical text of its value.
 type member struct{ name, canonical string }
 
-// membersOf returns the members of an object.
-func membersOf(object Value) (members []member) {
-	for w := jsontext.WalkAt(object.text, 0); w.Next(); {
-		members = append(members, member{w.Name(), Canonical(ValueOf(w.Value()))})
+// membersOf returns the members of an object in canonical text, which leaves out repeated names.
+func membersOf(canonical string) (members []member) {
+	for w := jsontext.WalkAt(canonical, 0); w.Next(); {
+		members = append(members, member{w.Name(), w.Value()})
 	}
 	return members
 }
