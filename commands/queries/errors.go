@@ -15,7 +15,7 @@ const (
 	errMetaNeedsAll    = engine.Error("ERR WITHMETA is legal with SELECT * only")
 	errUnquoted        = "ERR the query is %s alone, and %s is no option: quote the query, as in \"WHERE a = 1\""
 	errQueryCount      = "ERR invalid COUNT %s: legal are 1 to %d"
-	errQueryParams     = "ERR PARAMS with %d values: legal are pairs of a name and its value in JSON"
+	errQueryParams     = "ERR PARAMS with %d values: legal are pairs of @name and value in JSON, as the last option"
 	errQueryParamsLast = "ERR %s after PARAMS: PARAMS is the last option, and its names begin with @"
 	errQueryBudget     = "ERR query would examine more than %d documents (query-budget)"
 	errQueryBudgetWork = "; it stopped after %d, as each %d KiB of text and values counts as one more"

@@ -56,14 +56,16 @@ func parseDocQuery(in *engine.Input) (engine.Run, error) {
 			d.explain = true
 		case "PARAMS":
 			values := o.Values("a name and its value in JSON")
+			for i := 0; i < len(values) && o.Err == nil; i += 2 {
+				if word := strings.ToUpper(values[i]); slices.Contains(o.Legal, word) {
+					o.Fail(engine.Errorf(errQueryParamsLast, word))
+				}
+			}
 			if len(values)%2 != 0 {
 				o.Fail(engine.Errorf(errQueryParams, len(values)))
 				break
 			}
 			for i := 0; i < len(values); i += 2 {
-				if word := strings.ToUpper(values[i]); slices.Contains(o.Legal, word) {
-					o.Fail(engine.Errorf(errQueryParamsLast, word))
-				}
 				params = append(params, query.Param{Name: values[i], JSON: values[i+1]})
 			}
 		}

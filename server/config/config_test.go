@@ -334,7 +334,7 @@ func TestConfigSet(t *testing.T) {
 		{[][2]string{{"timeout", "7"}, {"databases", "16"}}, failed + "databases') - can't set immutable config"},
 		{[][2]string{{"partitions", "4"}}, failed + "partitions') - can't set immutable config"},
 		{[][2]string{{"timeout", "7"}, {"appendfsync", "foo"}}, failed + "appendfsync') - argument(s) must be one of the following: everysec, always, no"},
-		{[][2]string{{"undo-window", "604801"}}, failed + "undo-window') - argument must be auto or between 0 and 604800 inclusive"},
+		{[][2]string{{"undo-window", "604801"}}, failed + "undo-window') - argument must be auto, 0 to 604800"}, {[][2]string{{"undo-window", "1h"}}, failed + "undo-window') - argument must be auto, 0 to 604800"},
 		{[][2]string{{"timeout", "-1"}}, failed + "timeout') - argument must be between 0 and 2147483647 inclusive"},
 		{[][2]string{{"timeout", "010"}}, failed + "timeout') - argument couldn't be parsed into an integer"},
 		{[][2]string{{"protected-mode", "maybe"}}, failed + "protected-mode') - argument must be 'yes' or 'no'"},

@@ -160,14 +160,14 @@ func orAuto[T ~int | ~int64](numbers kind[T]) kind[T] {
 	}
 }
 
-// namingAuto is a kind of [orAuto] whose errors name the word, unlike those of options that Redis has without
-// it.
+// namingAuto is a kind of [orAuto] whose errors name what is legal. Those of options that Redis has, without
+// the word, are Redis' errors.
 func namingAuto[T ~int | ~int64](k kind[T]) kind[T] {
 	parse := k.parse
 	k.parse = func(text string) (T, error) {
 		n, err := parse(text)
-		if err != nil && err != errNotInteger {
-			err = fmt.Errorf("argument must be %s or %s", auto, strings.TrimPrefix(err.Error(), "argument must be "))
+		if err != nil {
+			err = errors.New("argument must be " + k.values)
 		}
 		return n, err
 	}
