@@ -169,13 +169,14 @@ func TestIndexedQueries(t *testing.T) {
 // next one. As a container grows, partitions end at any place of a slice.
 func TestSlicesThatEndWithAPartition(t *testing.T) {
 	t.Parallel()
+	every := drill.Pick(15, 3, 3)
 	w := newHarness(t)
 	w.do(1, "INDEX.CREATE", "0", "/c")
 	w.do(1, "INDEX.CREATE", "0", "/tags/[]")
 	w.engine.Keyspace().BuildIndexes()
 	for n := 1; n <= 1200; n++ {
 		w.do(1, "DOC.PUT", "0", fmt.Sprint("x", n), fmt.Sprintf(`{"c":0,"d":%d,"tags":["t"]}`, n%7))
-		if n > 40 && n%3 > 0 {
+		if n > 40 && n%every > 0 {
 			continue
 		}
 		if _, rows := w.queryPage(t, "0", "SELECT VALUE COUNT(1) WHERE c = 0"); rows[0] != fmt.Sprint(n) {
@@ -196,12 +197,13 @@ func TestSlicesThatEndWithAPartition(t *testing.T) {
 // as it is comes once, in order.
 func TestIndexedPagesBesideWrites(t *testing.T) {
 	t.Parallel()
+	documents, count := drill.Pick(300, 700, 700), drill.Pick("3", "7", "7") // rows of a page
 	for _, text := range []string{"SELECT VALUE _id ORDER BY a", "SELECT VALUE _id ORDER BY a DESC", "SELECT VALUE _id WHERE a >= 10 AND a < 40", "SELECT VALUE _id WHERE a IN (3, 4, 5, 70)"} {
 		w := newHarness(t)
 		random := drill.Rand(t)
 		w.do(1, "CONTAINER.SET", "c", "TTL", "-1")
 		w.do(1, "INDEX.CREATE", "c", "/a")
-		for i := range 700 {
+		for i := range documents {
 			w.do(1, "DOC.PUT", "c", fmt.Sprint("stay-", i), fmt.Sprintf(`{"a":%d}`, i%80))
 			w.do(1, "DOC.PUT", "c", fmt.Sprint("dies-", i), fmt.Sprintf(`{"a":%d,"ttl":%d}`, i%80, 1+i%30))
 		}
@@ -211,12 +213,12 @@ func TestIndexedPagesBesideWrites(t *testing.T) {
 		}
 		want := stay(w.allPages(t, "10000", nil, "c", text))
 		pages := 0
-		got := stay(w.allPages(t, "7", func() {
+		got := stay(w.allPages(t, count, func() {
 			for range 10 {
 				id := fmt.Sprint("new-", random.IntN(500))
 				w.do(1, "DOC.PUT", "c", id, fmt.Sprintf(`{"a":%d}`, random.IntN(80)))
 				w.do(1, "DOC.DEL", "c", fmt.Sprint("new-", random.IntN(500)))
-				w.do(1, "DOC.DEL", "c", fmt.Sprint("dies-", random.IntN(700)))
+				w.do(1, "DOC.DEL", "c", fmt.Sprint("dies-", random.IntN(documents)))
 			}
 			w.clock.Advance(time.Second)
 			if pages++; pages%15 == 0 {
@@ -233,11 +235,12 @@ func TestIndexedPagesBesideWrites(t *testing.T) {
 // shrink. What stays as it is comes once, and nothing twice.
 func TestScanPagesBesideWrites(t *testing.T) {
 	t.Parallel()
+	documents, many, count := drill.Pick(250, 700, 700), drill.Pick(600, 2000, 2000), drill.Pick("3", "7", "7")
 	for _, text := range []string{"SELECT VALUE _id", "SELECT VALUE _id WHERE a >= 10 AND a != 20 OFFSET 3", "SELECT VALUE _id WHERE STARTSWITH(_id, 's') LIMIT 900"} {
 		w := newHarness(t)
 		random := drill.Rand(t)
 		w.do(1, "CONTAINER.SET", "c", "TTL", "-1")
-		for i := range 700 {
+		for i := range documents {
 			w.do(1, "DOC.PUT", "c", fmt.Sprint("stay-", i), fmt.Sprintf(`{"a":%d}`, i%80))
 			w.do(1, "DOC.PUT", "c", fmt.Sprint("dies-", i), fmt.Sprintf(`{"a":%d,"ttl":%d}`, i%80, 1+i%30))
 		}
@@ -250,21 +253,21 @@ func TestScanPagesBesideWrites(t *testing.T) {
 		skipped := strings.Contains(text, "OFFSET")
 		want := stay(w.allPages(t, "10000", nil, "c", strings.Replace(text, "OFFSET 3", "", 1)))
 		pages := 0
-		all := w.allPages(t, "7", func() {
+		all := w.allPages(t, count, func() {
 			switch pages++; pages % 40 {
 			case 10: // the table grows
-				for i := range 2000 {
+				for i := range many {
 					w.do(1, "DOC.PUT", "c", fmt.Sprint("many-", i), `{"a":5}`)
 				}
 			case 30:
-				for i := range 2000 {
+				for i := range many {
 					w.do(1, "DOC.DEL", "c", fmt.Sprint("many-", i))
 				}
 			}
 			for range 10 {
 				w.do(1, "DOC.PUT", "c", fmt.Sprint("new-", random.IntN(500)), fmt.Sprintf(`{"a":%d}`, random.IntN(80)))
 				w.do(1, "DOC.DEL", "c", fmt.Sprint("new-", random.IntN(500)))
-				w.do(1, "DOC.DEL", "c", fmt.Sprint("dies-", random.IntN(700)))
+				w.do(1, "DOC.DEL", "c", fmt.Sprint("dies-", random.IntN(documents)))
 			}
 			w.clock.Advance(time.Second)
 			if pages%15 == 0 {

@@ -53,7 +53,7 @@ func TestOrderOfLongStrings(t *testing.T) {
 			t.Errorf("%.60s: %s", text, notation(r))
 		}
 		want := w.allPages(t, "10000", nil, "plain", text)
-		for _, count := range []string{"1", "7", "150"} {
+		for _, count := range []string{"7", "150", "1"}[:drill.Pick(2, 3, 3)] {
 			if strings.Contains(text, "LIMIT") && count != "7" {
 				continue // what dies counts
 			}

@@ -143,7 +143,7 @@ func TestScriptWorkIsBounded(t *testing.T) {
 	w.host.options["max-value-size"] = "65536"
 	w.do(1, "SET", "k", "1")
 	const endless = "local v = string.rep('x', 60000) while true do redis.call('SET', KEYS[1], v) %s end"
-	for _, more := range []string{"", "redis.call('DEL', KEYS[1])", "redis.call('PUBLISH', 'c', v)"} {
+	for _, more := range []string{"redis.call('DEL', KEYS[1])", "", "redis.call('PUBLISH', 'c', v)"}[:drill.Pick(1, 3, 3)] {
 		if r := w.do(1, "EVAL", fmt.Sprintf(endless, more), "1", "k"); !strings.Contains(r.Str, "changed nothing: its commands walk and write") {
 			t.Errorf("the script replies %s", notation(r))
 		}

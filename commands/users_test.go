@@ -816,7 +816,7 @@ func TestEveryRowUnderLocks(t *testing.T) {
 		lines = append(lines, name+" "+keys)
 	}
 	for _, r := range engine.AllRows {
-		for _, word := range []string{"c", "16", "17"} {
+		for _, word := range []string{"c", "17", "16"}[:drill.Pick(1, 3, 3)] {
 			for n := max(r.Arity, -r.Arity); n < 6; n++ {
 				words := strings.Split(r.FullName, "|")
 				words = append(words, slices.Repeat([]string{word}, max(0, n-len(words)))...)

@@ -87,7 +87,7 @@ func (s *sim) runTimed(until time.Duration, moments []time.Duration, act func())
 // the purge.
 func TestTimersArePunctual(t *testing.T) {
 	t.Parallel()
-	over := drill.Pick[time.Duration](2, 4, 12) * time.Second
+	over := drill.Pick[time.Duration](1, 4, 12) * time.Second
 	for _, tc := range []struct {
 		name     string
 		effort   int
