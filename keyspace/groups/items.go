@@ -104,6 +104,17 @@ func entryBody(time, count int64, consumer string) string {
 	return string(append(b, consumer...))
 }
 
+// Redated returns the body of an item that can be read with no time later than a moment in ms.
+func Redated(item, body string, now int64) string {
+	switch p, _ := parseItem(item, body); p.kind {
+	case consumerKind:
+		return strconv.FormatInt(min(p.time, now), 10)
+	case entryKind:
+		return entryBody(min(p.time, now), p.count, p.consumer)
+	}
+	return body
+}
+
 // Load makes a group of its items, in any order. The strings may be views: what stays is copied. Without the
 // last delivered id the group begins anew. The error names an item that cannot be read.
 func Load(items iter.Seq2[string, string]) (*Group, error) {

@@ -1,11 +1,12 @@
 package repair
 
 import (
-	"mayfly/expiry"
 	"slices"
 
+	"mayfly/expiry"
 	"mayfly/expiry/members"
 	"mayfly/keyspace/elements"
+	"mayfly/keyspace/groups"
 	"mayfly/keyspace/record"
 	"mayfly/vfs"
 )
@@ -14,6 +15,8 @@ import (
 type redating struct {
 	now    int64 // ms; the corrected clock; 0: nothing is redated
 	folder int64 // ms; the latest time in the folder
+
+	collections map[collectionID]collection // with pages, of the partition that is copied
 }
 
 // Redated says what a corrected clock has changed.
@@ -45,30 +48,99 @@ func (d *redating) begin(folder int64, report *Report) {
 	report.Redated = &Redated{Ahead: folder - d.now}
 }
 
-// item returns the record of an item under the corrected clock; false if it was dead by the folder's time.
+// look notes the collections with pages of a partition. It does nothing unless the folder is ahead.
+func (d *redating) look(g *merged, containers map[uint32]*record.Container) {
+	d.collections = make(map[collectionID]collection)
+	for key, v := range g.items {
+		k, err := record.SplitKey(key)
+		if d.now == 0 || err != nil || v.rec == "" {
+			continue
+		}
+		it, _, _ := record.Decode(key, v.rec) // sound, as it was read before
+		if id, ok := collectionOf(k, &it); ok {
+			c := d.collections[id]
+			c.ts = max(c.ts, it.TS)
+			if k.Page {
+				c.lives = c.lives || len(elements.Shed(it.Body, d.dead(containers[k.Container]).ByOwnTTL)) > 0
+			} else {
+				c.expireAt = it.ExpireAt
+			}
+			d.collections[id] = c
+		}
+	}
+}
+
+// collectionID names a collection with pages.
+type collectionID struct {
+	container uint32
+	number    uint64
+}
+
+// collection is what decides whether a collection with pages is dead.
+type collection struct {
+	ts       int64 // ms; the newest of the key and the pages
+	expireAt int64 // of the key
+	lives    bool  // an element does
+}
+
+// collectionOf returns the collection of a page, or of a key whose elements lie in pages.
+func collectionOf(k record.Key, it *record.Item) (id collectionID, ok bool) {
+	id.container = k.Container
+	if k.Page {
+		id.number, _, ok = record.SplitPageID(k.ID)
+	} else if it.Kind.IsCollection() && elements.IsHead(it.Body) {
+		h, err := elements.ReadHead(it.Body)
+		id.number, ok = h.Number, err == nil
+	}
+	return id, ok
+}
+
+// dead returns the limits of what was dead in a container by the folder's time; nil: its record is lost.
+func (d *redating) dead(c *record.Container) expiry.Limits {
+	if c == nil {
+		return expiry.NoLimits
+	}
+	return c.Policy.DeadLimits(d.folder)
+}
+
+// item returns the record of an item under the corrected clock; false if it was dead by the folder's time. A
+// collection is dead as a whole.
 func (d *redating) item(key, rec string, c *record.Container, report *Report) (string, bool) {
 	if d.now == 0 {
 		return rec, true
 	}
-	it, _, err := record.Decode(key, rec)
-	if err != nil {
+	k, err1 := record.SplitKey(key)
+	it, _, err2 := record.Decode(key, rec)
+	if err1 != nil || err2 != nil {
 		return rec, true // it was read before: it is sound
 	}
-	collection := it.Kind == record.Page || it.Kind.IsCollection() && elements.IsHead(it.Body)
-	if c != nil && !collection && c.Policy.Dead(it.TS, it.ExpireAt, d.folder) {
-		report.Redated.Dead++
+	limits := d.dead(c)
+	dead := limits.Select(it.TS, it.ExpireAt)
+	if id, ok := collectionOf(k, &it); ok {
+		is := d.collections[id]
+		dead = !is.lives || limits.Select(is.ts, is.expireAt)
+	}
+	if !dead && k.Page {
+		it = redatePage(it, limits.ByOwnTTL, max(it.TS-d.now, 0))
+		dead = it.Body == ""
+	}
+	if dead {
+		if !k.Page {
+			report.Redated.Dead++
+		}
 		return "", false
 	}
 	if it.TS <= d.now {
-		return rec, true
+		return string(record.Append(nil, key, it)), true
 	}
 	report.Redated.Later++
-	if c != nil && c.Policy.Deadline != "" && it.Kind == record.Document && members.Has(it.Body) {
+	switch {
+	case c != nil && c.Policy.Deadline != "" && it.Kind == record.Document && members.Has(it.Body):
 		ends := members.Read(it.Body, c.Policy.Deadline) // a deadline does not move with the clock
 		it.ExpireAt = ends.ExpireAt(d.now)
-	} else if it.Kind == record.Page {
-		it = redatePage(it, it.TS-d.now)
-	} else if it.ExpireAt > 0 {
+	case c != nil && c.Hidden != nil && c.Hidden.IsGroup():
+		it.Body = groups.Redated(k.ID, it.Body, d.now)
+	case it.ExpireAt > 0 && !k.Page:
 		it.ExpireAt = max(it.ExpireAt-(it.TS-d.now), 1)
 	}
 	it.TS = d.now
@@ -102,11 +174,13 @@ func (d *redating) clock(latest int64) int64 {
 	return latest
 }
 
-// redatePage moves the ends of the elements of a page, which may be dead by the folder's time: a start judges
-// that.
-func redatePage(it record.Item, by int64) record.Item {
+// redatePage moves the ends of the elements of a page, without those that are dead by a limit.
+func redatePage(it record.Item, limit, by int64) record.Item {
 	var body []byte
 	for e := range elements.Each(it.Body) {
+		if e.Dead(limit) {
+			continue
+		}
 		if e.End != 0 {
 			e.End = max(e.End-by, 1)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"mayfly/keyspace"
 	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/deathlog"
+	"mayfly/keyspace/groups"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/streamid"
 	"mayfly/test/drill"
@@ -166,6 +168,138 @@ func TestRunAtACorrectedClockWithLogs(t *testing.T) {
 	check("meanwhile", "at 0", "at 5000")
 	at += 11_000 // 101 s after the corrected time
 	check("at 0", "at 5000", "at 85000")
+}
+
+// Groups have no time that is ahead of a corrected clock: what is pending can be claimed by its age.
+func TestRunAtACorrectedClockWithGroups(t *testing.T) {
+	t.Parallel()
+	dir := newDir(t)
+	o, err := openIn(t, dir, aoftest.Epoch, 2)
+	drill.Check(t, err)
+	o.policy("orders", 5)
+	o.log("orders", keyspace.LogSettings{Seconds: 1 << 20, MaxLen: 10, Bodies: true})
+	o.put("orders", "early", "{}", expiry.Inherit)
+	o.clock.Advance(5 * time.Second)
+	o.PurgeOnce()
+	deliver := func(consumer string) {
+		o.catalogueTx(func(tx *keyspace.Tx) {
+			c := tx.Container("orders")
+			if tx.Group(c, "g") == nil {
+				tx.CreateGroup(c, "g", streamid.ID{}, 0)
+			}
+			state, _ := tx.Deaths(c).State()
+			tx.ChangeGroup(c, "g", func(b *groups.Changes) {
+				s := groups.Stream{Added: state.Added, Length: state.Length, First: state.First, Last: state.Last}
+				b.Deliver(&s, []streamid.ID{state.Last}, consumer, tx.Now(), false)
+			})
+		})
+	}
+	deliver("early worker")
+	o.put("orders", "meanwhile", "{}", expiry.Inherit)
+	o.clock.Advance(time.Hour)
+	o.PurgeOnce()
+	deliver("worker")
+	o.stop()
+
+	const now = aoftest.Epoch + 20_000
+	to := filepath.Join(newDir(t), "new")
+	report, err := RunAt(disk, dir, to, now, func(string, *Report) error { return nil })
+	drill.Check(t, err)
+	if report.Redated == nil || !report.Clean() {
+		t.Errorf("redated: %+v; clean: %t", report.Redated, report.Clean())
+	}
+	o, err = openIn(t, to, now, 2)
+	drill.Check(t, err)
+	defer o.stop()
+	o.catalogueTx(func(tx *keyspace.Tx) {
+		g := tx.Group(tx.Container("orders"), "g")
+		for name, want := range map[string]int64{"early worker": aoftest.Epoch + 5_000, "worker": now} {
+			c := g.Consumer(name)
+			if c == nil || c.Len() != 1 || c.Seen() != want {
+				t.Fatalf("%s is %+v, want one that was seen at %d", name, c, want)
+			}
+			for e := range c.From(streamid.ID{}) {
+				if e.Time != want || e.Count != 1 {
+					t.Errorf("%s has %v since %d, want %d", name, e.ID, e.Time, want)
+				}
+			}
+		}
+	})
+}
+
+// A collection with pages that is dead by the folder's time stays dead as a whole, and so do its elements.
+func TestRunAtACorrectedClockWithPages(t *testing.T) {
+	t.Parallel()
+	const day = 24 * time.Hour
+	dir := newDir(t)
+	o, err := openIn(t, dir, aoftest.Epoch, 2)
+	drill.Check(t, err)
+	drill.Check(t, o.AllowCollections())
+	set := func(container, id string, expireAt int64, fields ...keyspace.Element) {
+		t.Helper()
+		o.key(id, func(tx *keyspace.Tx) {
+			x, _ := tx.EditElements(tx.Container(container), id, record.Hash)
+			x.End = expireAt
+			for i := range 20 { // which take several pages
+				x.Set(keyspace.Element{Field: fmt.Sprint("field-", i), Value: strings.Repeat("v", 100)})
+			}
+			for _, e := range fields {
+				x.Set(e)
+			}
+			x.Close()
+		})
+	}
+	soon, late := o.clock.Now()+3_600_000, o.clock.Now()+2*day.Milliseconds()
+	o.policy("relaxed", 60)
+	o.policy("forever", expiry.Forever)
+	set("relaxed", "dead by a former default", expiry.Inherit)
+	set("relaxed", "renewed", expiry.Inherit)
+	set("forever", "dead by its own end", soon)
+	set("forever", "before", expiry.Inherit, keyspace.Element{Field: "dead", Value: "1", End: soon}, keyspace.Element{Field: "ends", Value: "1", End: late})
+	o.key("hollow", func(tx *keyspace.Tx) {
+		x, _ := tx.EditElements(tx.Container("forever"), "hollow", record.Hash)
+		x.Set(keyspace.Element{Field: "dead", Value: "1", End: soon})
+		x.Close()
+	})
+	o.clock.Advance(30 * time.Second)
+	o.key("renewed", func(tx *keyspace.Tx) { // one of its pages alone is younger
+		x, _ := tx.EditElements(tx.Container("relaxed"), "renewed", record.Hash)
+		x.Set(keyspace.Element{Field: "field-0", Value: "w"})
+		x.Close()
+	})
+	o.clock.Advance(45 * time.Second)
+	o.policy("relaxed", expiry.Forever)
+	o.clock.Advance(day)
+	set("relaxed", "meanwhile", expiry.Inherit, keyspace.Element{Field: "ends", Value: "1", End: o.clock.Now() + 100_000})
+	o.stop()
+
+	const now = aoftest.Epoch + 10_000
+	to := filepath.Join(newDir(t), "new")
+	report, err := RunAt(disk, dir, to, now, func(string, *Report) error { return nil })
+	drill.Check(t, err)
+	if report.Redated == nil || report.Redated.Dead != 3 || report.Items != 3 || !report.Clean() {
+		t.Errorf("%d items, redated: %+v; clean: %t", report.Items, report.Redated, report.Clean())
+	}
+	o, err = openIn(t, to, now, 2)
+	drill.Check(t, err)
+	defer o.stop()
+	if got := o.dump(); len(got) != 3 {
+		t.Errorf("%d items live, want 3: %v", len(got), got)
+	}
+	check := func(container, id string, length int, ends int64) {
+		t.Helper()
+		o.key(id, func(tx *keyspace.Tx) {
+			h, _, found := tx.Elements(tx.Container(container), id)
+			if !found || h.Len() != length {
+				t.Errorf("%q has %d elements, want %d; found: %t", id, h.Len(), length, found)
+			} else if e, _ := h.Get("ends"); e.End != ends {
+				t.Errorf("%q has %+v, want the end %d", id, e, ends)
+			}
+		})
+	}
+	check("relaxed", "renewed", 20, 0)
+	check("forever", "before", 21, late)
+	check("relaxed", "meanwhile", 21, now+100_000)
 }
 
 // Without a folder that is ahead, a repair with a clock is one without.

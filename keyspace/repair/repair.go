@@ -351,6 +351,7 @@ func (p *run) partition(number int) (FileReport, error) {
 	}
 	var ops []aof.Op
 	died := g.deaths()
+	p.redating.look(g, p.names.byNumber)
 	for _, key := range sortedKeys(g.items) {
 		v := g.items[key]
 		k, err := record.SplitKey(key)
