@@ -67,7 +67,7 @@ var layers = layerTable{
 	{"commands/scripts/lua", "longtext"},
 	{"cluster/transport", "vfs expiry/clock"},
 	{"cluster/forming", "keyspace/record vfs expiry/clock"},
-	{"cluster/stores", "keyspace/record vfs"},
+	{"cluster/stores", "keyspace/datadir keyspace/record vfs"},
 	{"cluster/core", "cluster/entry"},
 	{"cluster/disk", ""},
 	{"cluster/entry", ""},

@@ -152,6 +152,9 @@ func New(o Options) (*Node, error) {
 	if err := os.MkdirAll(n.path(), 0o700); err != nil {
 		return nil, err
 	}
+	if err := stores.CheckMount(o.Dir); err != nil {
+		return nil, err
+	}
 	credentials, err := transport.Load(transport.CredentialOptions{CertFile: o.CertFile, KeyFile: o.KeyFile, CACertFile: o.CACertFile,
 		SecretFile: o.SecretFile, Dir: n.path(tlsDir), Addrs: addrs})
 	if err != nil {

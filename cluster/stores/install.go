@@ -6,9 +6,31 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 
+	"mayfly/keyspace/datadir"
 	"mayfly/vfs"
 )
+
+// probe is an empty file that CheckMount moves.
+const probe = "probe"
+
+// CheckMount returns an error if dir/cluster is on another file system than dir: no file can be renamed from
+// one to the other, as Install and SetAside do. Any other error shows where it matters.
+func CheckMount(dir string) error {
+	clusterDir := filepath.Join(dir, "cluster")
+	from, to := filepath.Join(clusterDir, probe), filepath.Join(dir, probe)
+	err := os.WriteFile(from, nil, 0o600)
+	if err == nil {
+		err = rename(from, to)
+	}
+	os.Remove(from)
+	os.Remove(to)
+	if errors.Is(err, syscall.EXDEV) {
+		return fmt.Errorf("%s and %s are on different file systems, and files move between them: put both on one", dir, clusterDir)
+	}
+	return nil
+}
 
 // The phases of an installation. The marker names the one that has begun.
 const (
@@ -71,18 +93,24 @@ func Marked(clusterDir string) (bool, error) {
 
 // Install replaces the data files of dir by the stores that Mark has chosen, if it has. It goes on where a
 // crash has ended it, and returns true until Finish: the raft log may not know the stores yet. The folder
-// must not be open. The error for stores that are not whole any more is an *InvalidError: the folder holds no
-// usable data then.
+// must not be open: Install locks it. The error for stores that are not whole any more is an *InvalidError:
+// the folder holds no usable data then.
 func Install(dir string) (installed bool, err error) {
 	clusterDir := filepath.Join(dir, "cluster")
-	path := filepath.Join(clusterDir, marker)
-	list, err := readList(path)
+	path, replaced := filepath.Join(clusterDir, marker), filepath.Join(clusterDir, Replaced)
+	if marked, err := Marked(clusterDir); err != nil {
+		return false, err
+	} else if !marked {
+		return false, removeAll(replaced) // a crash may have left it
+	}
+	lock, err := datadir.LockExclusive(vfs.OS, dir)
 	if err != nil {
 		return false, err
 	}
-	replaced := filepath.Join(clusterDir, Replaced)
-	if list == nil {
-		return false, removeAll(replaced) // a crash may have left it
+	defer lock.Close()
+	list, err := readList(path)
+	if err != nil || list == nil { // another process has finished it
+		return false, err
 	}
 	incoming := filepath.Join(clusterDir, Incoming)
 	if list.Phase == phaseOut {
@@ -174,7 +202,8 @@ func HasData(dir string) (bool, error) {
 
 // SetAside moves the data files of dir and what belongs to them in dir/cluster, the raft log among them, to a
 // folder of that name in dir/cluster, and returns its path; empty if there was nothing. Nothing is deleted.
-// The data folder must not be open. After a crash another call moves the rest, to a folder of its own.
+// The data folder must not be open: SetAside locks it. After a crash another call moves the rest, to a folder
+// of its own.
 func SetAside(dir, name string) (string, error) {
 	clusterDir := filepath.Join(dir, "cluster")
 	var found []string
@@ -187,6 +216,11 @@ func SetAside(dir, name string) (string, error) {
 	if err != nil || !data && len(found) == 0 {
 		return "", err
 	}
+	lock, err := datadir.LockExclusive(vfs.OS, dir)
+	if err != nil {
+		return "", err
+	}
+	defer lock.Close()
 	to := filepath.Join(clusterDir, name)
 	for n := 2; ; n++ {
 		err := os.Mkdir(to, 0o700)

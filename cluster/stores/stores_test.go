@@ -12,8 +12,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
+	"mayfly/keyspace/datadir"
 	"mayfly/test/drill"
 	"mayfly/vfs"
 	"mayfly/vfs/vfstest"
@@ -113,7 +115,7 @@ func TestRoundTrip(t *testing.T) {
 	write(t, dir, map[string]string{"manifest": "manifest new"})
 	drill.Check(t, Finish(clusterDir))
 	want := files("new")
-	want["LOCK"], want["redis.conf"] = "1", "port 1"
+	want["LOCK"], want["redis.conf"] = fmt.Sprintln(os.Getpid()), "port 1"
 	if got := read(t, dir); !maps.Equal(got, want) {
 		t.Errorf("the folder has %v", slices.Sorted(maps.Keys(got)))
 	}
@@ -243,7 +245,7 @@ func TestSetAside(t *testing.T) {
 		if data, err := HasData(dir); data || err != nil {
 			t.Fatalf("step %d: data %v, %v", n, data, err)
 		}
-		if got := read(t, dir); !maps.Equal(got, map[string]string{"LOCK": "1", "redis.conf": "port 1"}) {
+		if got := read(t, dir); !maps.Equal(got, map[string]string{"LOCK": fmt.Sprintln(os.Getpid()), "redis.conf": "port 1"}) {
 			t.Fatalf("step %d: the folder has %v", n, slices.Sorted(maps.Keys(got)))
 		}
 		all := map[string]string{}
@@ -271,6 +273,45 @@ func TestSetAside(t *testing.T) {
 		if !crashed {
 			break
 		}
+	}
+}
+
+// No file moves while another process has the data folder open.
+func TestFilesOfAnOpenFolderStay(t *testing.T) {
+	dir, clusterDir := folder(t)
+	arrived := packed(t, files("new"))
+	drill.Check(t, Unpack(vfs.OS, clusterDir, 42, 3, int64(len(arrived)), bytes.NewReader(arrived)), Mark(clusterDir))
+	other, err := datadir.LockShared(vfs.OS, dir)
+	drill.Check(t, err)
+	if _, err := Install(dir); err == nil || !strings.Contains(err.Error(), "in use by another process") {
+		t.Errorf("Install: %v", err)
+	}
+	if _, err := SetAside(dir, "replaced-20260102"); err == nil || !strings.Contains(err.Error(), "in use by another process") {
+		t.Errorf("SetAside: %v", err)
+	}
+	if got := read(t, dir); got["format"] != "format old" || got["partition-007.db"] == "" {
+		t.Errorf("the old files are gone: %v", slices.Sorted(maps.Keys(got)))
+	}
+	drill.Check(t, other.Close())
+	if installed, err := Install(dir); !installed || err != nil {
+		t.Errorf("%v, %v", installed, err)
+	}
+}
+
+// A cluster folder on a mount of its own is refused by an error that names both folders.
+func TestCheckMount(t *testing.T) {
+	dir, clusterDir := folder(t)
+	before, beforeCluster := read(t, dir), read(t, clusterDir)
+	drill.Report(t, CheckMount(dir))
+	step = func(what string) error {
+		return &os.LinkError{Op: "rename", Old: what, Err: syscall.EXDEV}
+	}
+	defer func() { step = func(string) error { return nil } }()
+	if err := CheckMount(dir); err == nil || !strings.Contains(err.Error(), dir+" and "+clusterDir+" are on different file systems") {
+		t.Errorf("got %v", err)
+	}
+	if !maps.Equal(read(t, dir), before) || !maps.Equal(read(t, clusterDir), beforeCluster) {
+		t.Error("the probe is left")
 	}
 }
 

@@ -42,6 +42,9 @@ func lock(fsys vfs.FS, dir string, shared bool) (_ *Lock, err error) {
 	return l, nil
 }
 
+// LockExclusive keeps other processes out of a folder whose files are moved while no server has it open.
+func LockExclusive(fsys vfs.FS, dir string) (*Lock, error) { return lock(fsys, dir, false) }
+
 // LockShared keeps servers out of a folder that is only read; others may read it too. It writes nothing.
 func LockShared(fsys vfs.FS, dir string) (*Lock, error) { return lock(fsys, dir, true) }
 
