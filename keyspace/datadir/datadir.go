@@ -171,8 +171,12 @@ func (d *Dir) create(log zerolog.Logger) error {
 	return d.WriteFormat()
 }
 
-// FormatText returns the content of the file "format".
-func (d *Dir) FormatText() string { return formatText(d.Partitions, int(d.version.Load())) }
+// WithFormat calls f with the content of the file "format", which is not written meanwhile.
+func (d *Dir) WithFormat(f func(text string) error) error {
+	d.format.Lock()
+	defer d.format.Unlock()
+	return f(formatText(d.Partitions, int(d.version.Load())))
+}
 
 // AllowUndo raises the version of the folder to the first in which containers may be set aside, durably. It
 // does nothing if its version is that or newer.

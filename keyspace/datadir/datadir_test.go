@@ -248,9 +248,12 @@ func TestVersionOfTheFolder(t *testing.T) {
 			}
 		}
 		d = mustOpen(t, path, 2)
-		if want := formatText(2, tt.want); d.FormatText() != want {
-			t.Errorf("%q is opened as %q", want, d.FormatText())
-		}
+		drill.Report(t, d.WithFormat(func(text string) error {
+			if want := formatText(2, tt.want); text != want {
+				t.Errorf("%q is opened as %q", want, text)
+			}
+			return nil
+		}))
 		d.Close()
 	}
 }

@@ -28,7 +28,7 @@ func (f scrubFolder) File(path string) (*dataFile, error) {
 	if file == nil {
 		return nil, nil
 	}
-	return file, file.Open()
+	return file, f.e.files.open(file)
 }
 
 // Repair writes a file anew. A journal is not: a checkpoint brings its changes to the stores and removes it.

@@ -149,7 +149,7 @@ func (s *fileSet) paths() (paths []string, bytes int64) {
 func (s *fileSet) file(path string) *dataFile {
 	switch path {
 	case s.path(datadir.FormatName):
-		return &dataFile{FS: s.folder.FS, Path: path, Text: s.folder.FormatText()}
+		return &dataFile{FS: s.folder.FS, Path: path} // see open
 	case s.path(datadir.ManifestName):
 		return &dataFile{FS: s.folder.FS, Path: path, Text: s.text}
 	}
@@ -164,6 +164,17 @@ func (s *fileSet) file(path string) *dataFile {
 		}
 	}
 	return nil
+}
+
+// open opens a file. The file "format" may be replaced at any time but while it is opened.
+func (s *fileSet) open(f *dataFile) error {
+	if f.Path != s.path(datadir.FormatName) {
+		return f.Open()
+	}
+	return s.folder.WithFormat(func(text string) error {
+		f.Text = text
+		return f.Open()
+	})
 }
 
 // rewriteText writes the file "format" or the manifest anew.
@@ -186,7 +197,7 @@ func (s *fileSet) freeze() (files []*dataFile, m *datadir.Manifest, err error) {
 		files = append(files, s.journalFile(j))
 	}
 	for _, f := range files {
-		if err := f.Open(); err != nil {
+		if err := s.open(f); err != nil {
 			return files, nil, err
 		}
 	}

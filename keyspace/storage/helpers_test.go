@@ -36,8 +36,14 @@ func (noContainers) Table(int, record.Key) *memtable.Table      { return nil }
 // open opens an empty folder with one partition.
 func open(t *testing.T) *Engine {
 	t.Helper()
+	return openOn(t, vfs.OS, t.TempDir())
+}
+
+// openOn is open for a folder of a disk.
+func openOn(t *testing.T, fsys vfs.FS, dir string) *Engine {
+	t.Helper()
 	e, err := Open(Options{
-		FS: vfs.OS, Dir: t.TempDir(), Partitions: 1, Log: zerolog.Nop(), Now: func() int64 { return 1 }, Tick: runtime.Gosched, Stop: make(chan struct{}),
+		FS: fsys, Dir: dir, Partitions: 1, Log: zerolog.Nop(), Now: func() int64 { return 1 }, Tick: runtime.Gosched, Stop: make(chan struct{}),
 	})
 	drill.Check(t, err)
 	p := Partition{Lock: new(sync.Mutex), Shard: &memtable.Shard{SetSize: aof.SetSize}}

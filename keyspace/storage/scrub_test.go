@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"mayfly/keyspace/aof"
+	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/store"
 	"mayfly/test/drill"
+	"mayfly/vfs"
 	"mayfly/vfs/vfstest"
 
 	"github.com/rs/zerolog"
@@ -109,6 +111,51 @@ func TestScrub(t *testing.T) {
 	s.retry()
 	if got := s.Stats(); got.Found != 1 || got.Repaired != 1 || got.Damaged != 0 || got.Damage != "" || s.Scrub(nil) != nil {
 		t.Errorf("%+v", got)
+	}
+}
+
+// openHook is a file system that calls onOpen before it opens a file to read it.
+type openHook struct {
+	vfs.FS
+	onOpen func(path string)
+}
+
+func (h *openHook) Open(path string) (vfs.File, error) {
+	if h.onOpen != nil {
+		h.onOpen(path)
+	}
+	return h.FS.Open(path)
+}
+
+// A file "format" that is raised while a scrub or a backup opens it is not damaged.
+func TestFormatThatIsRaisedIsNotDamaged(t *testing.T) {
+	t.Parallel()
+	for name, use := range map[string]func(e *Engine) error{
+		"scrub":  func(e *Engine) error { return e.Scrub.Scrub(nil) },
+		"backup": func(e *Engine) error { return e.backup(t.Context(), vfstest.Dir+"-backup") },
+	} {
+		disk := &openHook{FS: vfstest.New()}
+		e := openOn(t, disk, vfstest.Dir)
+		raised := make(chan error, 1)
+		disk.onOpen = func(path string) {
+			if filepath.Base(path) == datadir.FormatName {
+				disk.onOpen = nil
+				go func() { raised <- e.AllowCollections() }()
+				for i := 0; i < 100_000 && !e.CollectionsAllowed(); i++ { // it has the time to get between
+					runtime.Gosched()
+				}
+			}
+		}
+		if err := use(e); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		drill.Check(t, <-raised)
+		if s := e.Scrub.Stats(); s.Found != 0 {
+			t.Errorf("%s: %+v", name, s)
+		}
+		if err := e.Scrub.Scrub(nil); err != nil || !e.CollectionsAllowed() || e.Scrub.Stats().Found != 0 {
+			t.Errorf("%s: the raised file: %v, %+v", name, err, e.Scrub.Stats())
+		}
 	}
 }
 
