@@ -256,7 +256,7 @@ func ReadReplica(fsys vfs.FS, dir string) (replica.Tail, error) { return storage
 
 // settleApplied commits a batch that has joined the journal. The follower's clock then stands at its moment.
 func (ks *Keyspace) settleApplied(lsn LSN, t replica.Tail) error {
-	if err := ks.journal.CommitNow(lsn); err != nil {
+	if err := ks.journal.WaitUntil(lsn, 0, true); err != nil {
 		return err
 	}
 	ks.clock.Follow(t.Moment)

@@ -62,23 +62,12 @@ func (b *batch) settle(err error) {
 //
 // Runnable goroutines may have changes too, such as those that the last commit has released. Yielding to them
 // first makes groups of tens instead of twos and threes.
-func (j *Journal) Wait(lsn LSN) error { return j.waitAfter(runtime.Gosched, lsn, 0) }
+func (j *Journal) Wait(lsn LSN) error { return j.WaitUntil(lsn, 0, false) }
 
-// CommitNow is Wait without yielding first, for a goroutine that has gathered the work of many itself.
-func (j *Journal) CommitNow(lsn LSN) error { return j.waitAfter(func() {}, lsn, 0) }
-
-// WaitUntil is Wait, CommitNow if now is set. With a [Replication] it fails with [replica.ErrNoMajority] at a
-// time, as clock.Monotonic says; 0: as soon as Replicate gives up by itself.
+// WaitUntil is Wait. With now it does not yield, for a goroutine that has gathered the work of many itself.
+// With a [Replication] it fails with [replica.ErrNoMajority] at a time, as clock.Monotonic says; 0: as soon
+// as Replicate gives up by itself.
 func (j *Journal) WaitUntil(lsn LSN, until time.Duration, now bool) error {
-	before := runtime.Gosched
-	if now {
-		before = func() {}
-	}
-	return j.waitAfter(before, lsn, until)
-}
-
-// waitAfter is WaitUntil, but calls before if this goroutine leads.
-func (j *Journal) waitAfter(before func(), lsn LSN, until time.Duration) error {
 	if j.Committed() >= lsn {
 		return nil
 	}
@@ -90,7 +79,7 @@ func (j *Journal) waitAfter(before func(), lsn LSN, until time.Duration) error {
 	if !j.leading {
 		j.leading = true
 		j.mu.Unlock()
-		return j.commitAndResign(before, lsn, until)
+		return j.commitAndResign(lsn, until, now)
 	}
 	b := j.pending
 	if j.inFlight != nil && lsn <= j.inFlight.lsn {
@@ -112,7 +101,7 @@ func (j *Journal) waitAfter(before func(), lsn LSN, until time.Duration) error {
 		j.mu.Lock()
 		j.leaveLocked(b, w)
 		j.mu.Unlock()
-		return j.commitAndResign(before, lsn, until)
+		return j.commitAndResign(lsn, until, now)
 	case <-timer:
 		return j.giveUp(b, w)
 	}
@@ -123,7 +112,7 @@ func errUnknown(lsn LSN) error { return fmt.Errorf("commit %d does not exist", l
 // CommitAll commits everything that was appended before the call.
 func (j *Journal) CommitAll() error {
 	j.lead()
-	return j.commitAndResign(runtime.Gosched, j.Last(), 0)
+	return j.commitAndResign(j.Last(), 0, false)
 }
 
 // lead waits for the lead.
@@ -165,9 +154,11 @@ func (j *Journal) resign() {
 	}
 }
 
-func (j *Journal) commitAndResign(before func(), lsn LSN, until time.Duration) error {
+func (j *Journal) commitAndResign(lsn LSN, until time.Duration, now bool) error {
 	defer j.resign()
-	before()
+	if !now {
+		runtime.Gosched()
+	}
 	return j.commitTo(lsn, until)
 }
 
