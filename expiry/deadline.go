@@ -3,6 +3,7 @@ package expiry
 import (
 	"fmt"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -100,103 +101,12 @@ func (p *Policy) Passed(deadline, now int64) bool {
 // parseMoment reads a date-time of RFC 3339 and returns it in ms since the epoch. T and Z may be small
 // letters. A leap second is refused: time since the epoch has none.
 func parseMoment(s string) (ms int64, ok bool) {
-	const shape = "dddd-dd-ddTdd:dd:dd"
-	if len(s) <= len(shape) {
+	at, err := time.Parse(time.RFC3339, strings.ToUpper(s))
+	if err != nil || s[12] == ':' || s[19] == ',' { // the standard library takes hours of one digit, and a comma
 		return 0, false
 	}
-	var fields [6]int
-	field := 0
-	for i := range len(shape) {
-		switch c := s[i]; shape[i] {
-		case 'd':
-			if c < '0' || c > '9' {
-				return 0, false
-			}
-			fields[field] = fields[field]*10 + int(c-'0')
-		case 'T':
-			if c != 'T' && c != 't' {
-				return 0, false
-			}
-			field++
-		default:
-			if c != shape[i] {
-				return 0, false
-			}
-			field++
-		}
-	}
-	year, month, day, hour, minute, second := fields[0], fields[1], fields[2], fields[3], fields[4], fields[5]
-	if month < 1 || month > 12 || day < 1 || day > daysIn(year, month) || hour > 23 || minute > 59 || second > 59 {
+	if zone := s[len(s)-len("+00:00"):]; zone[3] == ':' && (zone[1:3] > "23" || zone[4:] > "59") { // and 24:60
 		return 0, false
 	}
-	s = s[len(shape):]
-	fraction := 0
-	if s[0] == '.' {
-		digits, rest := cutDigits(s[1:])
-		if digits == "" {
-			return 0, false
-		}
-		s = rest
-		for i := range 3 {
-			fraction *= 10
-			if i < len(digits) {
-				fraction += int(digits[i] - '0')
-			}
-		}
-	}
-	offset, ok := parseOffset(s)
-	if !ok {
-		return 0, false
-	}
-	seconds := int64(daysSince1970(year, month, day))*86400 + int64(hour*3600+minute*60+second) - int64(offset)*60
-	return seconds*1000 + int64(fraction), true
-}
-
-// parseOffset reads the offset of a date-time from UTC: Z, or a sign, hours and minutes. It returns minutes.
-func parseOffset(s string) (minutes int, ok bool) {
-	if s == "Z" || s == "z" {
-		return 0, true
-	}
-	if len(s) != len("+00:00") || s[0] != '+' && s[0] != '-' || s[3] != ':' {
-		return 0, false
-	}
-	for _, i := range []int{1, 2, 4, 5} {
-		if s[i] < '0' || s[i] > '9' {
-			return 0, false
-		}
-	}
-	hour, minute := int(s[1]-'0')*10+int(s[2]-'0'), int(s[4]-'0')*10+int(s[5]-'0')
-	if minutes = hour*60 + minute; s[0] == '-' {
-		minutes = -minutes
-	}
-	return minutes, hour <= 23 && minute <= 59
-}
-
-func isLeap(year int) bool { return year%4 == 0 && (year%100 != 0 || year%400 == 0) }
-
-// daysIn returns the number of days of a month.
-func daysIn(year, month int) int {
-	switch {
-	case month == 2 && isLeap(year):
-		return 29
-	case month == 2:
-		return 28
-	case month == 4 || month == 6 || month == 9 || month == 11:
-		return 30
-	}
-	return 31
-}
-
-// daysSince1970 returns the number of days from 1970-01-01 to a day of the Gregorian calendar, from year 0
-// on. Years begin in March here, so that a leap day is the last of its year. (Howard Hinnant,
-// days_from_civil.)
-func daysSince1970(year, month, day int) int {
-	if month <= 2 {
-		year--
-		month += 12
-	}
-	year += 400 // never negative
-	yearOfEra := year % 400
-	dayOfYear := (153*(month-3)+2)/5 + day - 1
-	return (year/400-1)*146097 + yearOfEra*365 + yearOfEra/4 - yearOfEra/100 + dayOfYear - 719468
+	return at.UnixMilli(), true
 }

@@ -3,6 +3,7 @@ package expiry
 import (
 	"math"
 	"math/big"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -45,8 +46,10 @@ func TestParseDeadline(t *testing.T) {
 	}
 }
 
-// FuzzDeadline compares the times that are read with those of the standard library, and numbers with exact
-// arithmetic.
+// moments matches the date-times of RFC 3339, also those of days that no month has.
+var moments = regexp.MustCompile(`^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])[Tt]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?([Zz]|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
+
+// FuzzDeadline compares the times that are read with their grammar, and numbers with exact arithmetic.
 func FuzzDeadline(f *testing.F) {
 	for _, seed := range []string{
 		"2026-11-22T08:00:00Z", "2026-11-22t08:00:00.123456z", "2026-11-22T08:00:00+23:59", "0000-01-01T00:00:00-23:59", "9999-12-31T23:59:59.999999999Z",
@@ -56,16 +59,13 @@ func FuzzDeadline(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		ms, ok := parseMoment(s)
-		var want time.Time
-		err := want.UnmarshalText([]byte(strings.ToUpper(s)))
-		if len(s) < 11 || strings.ContainsAny(s[:10]+s[11:max(11, len(s)-1)], "tzTZ") {
-			err = nil // ToUpper could make a legal time of one with letters in other places
-			if ok {
-				t.Fatalf("%q is taken for a time", s)
-			}
-		} else if loose := err == nil && !ok && (strings.Contains(s, ",") || s[12] == ':' || farOffset(s)); ok != (err == nil) && !loose || ok && ms != want.UnixMilli() {
-			t.Fatalf("%q: %d, %v; the standard library says %v, %v", s, ms, ok, want, err)
+		legal := moments.MatchString(s)
+		if legal {
+			_, err := time.Parse(time.DateOnly, s[:len(time.DateOnly)])
+			legal = err == nil
+		}
+		if ms, ok := parseMoment(s); ok != legal {
+			t.Fatalf("%q: %d, %v", s, ms, ok)
 		}
 		if len(s) == 0 || s[0] == '"' || s == "null" || len(s) > 50 {
 			return
@@ -78,7 +78,7 @@ func FuzzDeadline(f *testing.F) {
 		if strings.ContainsAny(s, "_/xXpPoObB+") && !strings.ContainsAny(s, "eE") || !isNumber {
 			return
 		}
-		legal := exact.IsInt() && exact.Sign() > 0 && exact.Cmp(big.NewRat(maxDeadline, 1)) <= 0
+		legal = exact.IsInt() && exact.Sign() > 0 && exact.Cmp(big.NewRat(maxDeadline, 1)) <= 0
 		switch {
 		case err == nil && (!legal || new(big.Rat).SetInt64(at/1000).Cmp(exact) != 0):
 			t.Fatalf("%q: %d", s, at)
@@ -86,13 +86,6 @@ func FuzzDeadline(f *testing.F) {
 			t.Fatalf("%q: %v", s, err)
 		}
 	})
-}
-
-// farOffset reports whether a time ends with an offset that RFC 3339 does not have. The standard library
-// takes those, a comma before the fraction, and hours of one digit.
-func farOffset(s string) bool {
-	offset := s[len(s)-min(6, len(s)):]
-	return len(offset) == 6 && (offset[1:3] > "23" || offset[4:] > "59")
 }
 
 func TestOwnEnd(t *testing.T) {
