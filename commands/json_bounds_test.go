@@ -28,6 +28,7 @@ func TestJSONIsBounded(t *testing.T) {
 		"ints":  "[" + repeat("1", many) + "]",
 		"more":  "[" + repeat("1", 2*many) + "]",
 		"empty": "[" + repeat("[]", many/4) + "]",
+		"rows":  "[" + repeat("[["+repeat("1", many/4)+"]]", 4) + "]",
 		"words": "[" + repeat(`"xxxxxxxx"`, many/10) + "]",
 		"deep":  strings.Repeat("[", 126) + repeat("1", many/4) + strings.Repeat("]", 126),
 		"word":  escaped,
@@ -73,6 +74,7 @@ func TestJSONIsBounded(t *testing.T) {
 		{reply, []string{"JSON.RESP", "names", "$..*"}},
 		{reply, []string{"JSON.GET", "text", "$..*", "FORMAT", "EXPAND"}},
 		{reply, []string{"JSON.GET", "names", "$..*", "FORMAT", "EXPAND"}},
+		{reply, []string{"JSON.ARRPOP", "rows", "FORMAT", "EXPAND", "$[*]"}},
 		{reply, append([]string{"JSON.GET", "word", "FORMAT", "EXPAND1"}, slices.Repeat([]string{"$"}, 9)...)},
 		{growth, []string{"JSON.ARRAPPEND", "empty", "$[*]", long}},
 		{growth, []string{"JSON.ARRINSERT", "empty", "$[*]", "0", long}},
@@ -93,6 +95,7 @@ func TestJSONIsBounded(t *testing.T) {
 	}
 	w.expect(fmt.Sprintf("(integer) %d", many), "JSON.ARRLEN", "ints")
 	w.expect(`"[[]]"`, "JSON.GET", "empty", "$[0]")
+	w.expect("1) (integer) 1", "JSON.ARRLEN", "rows", "$[0]")
 }
 
 // A long value that is compared with many others, or merged into them, is read once. What reads it copies it,

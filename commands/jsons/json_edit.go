@@ -30,7 +30,7 @@ type jsonChange struct {
 func (c jsonChange) run(in *engine.Input, p jsonPath, name string) engine.Run {
 	maxSize := in.MaxValue
 	return editingJSON(in, events.JSON(name), jsonEditor{
-		absent: func() (engine.Reply, error) { return engine.Null, errJSONMissing },
+		absent: jsonAbsent,
 		apply:  func(body string) (string, engine.Reply, error) { return c.edit(body, p, maxSize) },
 	})
 }
@@ -39,7 +39,7 @@ func (c jsonChange) run(in *engine.Input, p jsonPath, name string) engine.Run {
 // in an array.
 func (c jsonChange) runAtOne(in *engine.Input, p jsonPath, name string) engine.Run {
 	return editingJSON(in, events.JSON(name), jsonEditor{
-		absent: func() (engine.Reply, error) { return engine.Null, errJSONMissing },
+		absent: jsonAbsent,
 		apply: func(body string) (string, engine.Reply, error) {
 			doc, s, found, err := p.first(body)
 			if err != nil || !found && !p.Legacy() {
@@ -61,6 +61,9 @@ func (c jsonChange) runAtOne(in *engine.Input, p jsonPath, name string) engine.R
 		},
 	})
 }
+
+// jsonAbsent is the reply of a command that changes values of a document that is not there.
+func jsonAbsent() (engine.Reply, error) { return engine.Null, errJSONMissing }
 
 // edit changes all matches of a path.
 func (c jsonChange) edit(body string, p jsonPath, maxSize int) (string, engine.Reply, error) {
@@ -333,24 +336,28 @@ func parseJSONArrPop(in *engine.Input) (engine.Run, error) {
 		return nil, errJSONLegacy
 	}
 	maxSize := in.MaxValue
-	run := jsonChange{kind: "not an array", moves: true, apply: func(value string) (string, engine.Reply, bool, error) {
-		if value[0] != '[' {
-			return value, engine.Null, false, nil
-		}
-		text, popped := jsonedit.Pop(value, index)
-		switch {
-		case popped == "":
-			return text, engine.Null, true, nil
-		case format == expandAll:
-			popped = jsonedit.Unrepeated(popped)
-		}
+	run := editingJSON(in, events.JSON("json.arrpop"), jsonEditor{absent: jsonAbsent, apply: func(body string) (string, engine.Reply, error) {
 		room := newReplyRoom(maxSize)
-		if r := room.check(format.reply(room, popped)); r.Kind == engine.KindError {
-			return "", engine.Null, false, engine.Errorf(errJSONReply, room.limit)
-		} else {
+		return jsonChange{kind: "not an array", moves: true, apply: func(value string) (string, engine.Reply, bool, error) {
+			if value[0] != '[' {
+				return value, engine.Null, false, nil
+			}
+			text, popped := jsonedit.Pop(value, index)
+			switch {
+			case popped == "":
+				return text, engine.Null, true, nil
+			case format == expandAll:
+				popped = jsonedit.Unrepeated(popped)
+			case p.Legacy(): // of all matches, the last one is answered
+				room = newReplyRoom(maxSize)
+			}
+			r := format.reply(room, popped)
+			if room.left < 0 {
+				return "", engine.Null, false, engine.Errorf(errJSONReply, room.limit)
+			}
 			return text, r, true, nil
-		}
-	}}.run(in, p, "json.arrpop")
+		}}.edit(body, p, maxSize)
+	}})
 	return func(x *engine.Context) engine.Reply {
 		if formatted && x.Proto() != 3 {
 			return engine.Fail(errJSONResp2)
@@ -388,7 +395,7 @@ func parseJSONClear(in *engine.Input) (engine.Run, error) {
 		return nil, err
 	}
 	return editingJSON(in, events.JSON("json.clear"), jsonEditor{
-		absent: func() (engine.Reply, error) { return engine.Null, errJSONMissing },
+		absent: jsonAbsent,
 		apply: func(body string) (string, engine.Reply, error) {
 			doc, spans, err := p.find(body)
 			if err != nil {

@@ -70,7 +70,12 @@ func (q jsonQuestion) runWithin(in *engine.Input, p jsonPath, tell func(room *re
 	maxSize := in.MaxValue
 	return readingJSON(in.Args[1], q.missing, func(_ *engine.Context, doc string) engine.Reply {
 		room := newReplyRoom(maxSize)
-		q.tell = func(value string) (engine.Reply, error) { return tell(room, value) }
+		q.tell = func(value string) (engine.Reply, error) {
+			if room.left < 0 { // the values that follow may be long
+				return engine.Null, nil
+			}
+			return tell(room, value)
+		}
 		return room.check(q.answer(p, doc))
 	})
 }
@@ -280,26 +285,37 @@ func parseJSONResp(in *engine.Input) (engine.Run, error) {
 		return nil, err
 	}
 	return jsonQuestion{missing: engine.Null, none: engine.Fail(p.missing(""))}.runWithin(in, p, func(room *replyRoom, value string) (engine.Reply, error) {
-		return respOfJSON(room, jsonedit.Unrepeated(value)), nil
+		r, _ := typedReply(room, jsonedit.Unrepeated(value), 0, true)
+		return r, nil
 	}), nil
 }
 
-// respOfJSON is a value as JSON.RESP shows it: an array begins with [, an object with {, booleans are words.
-func respOfJSON(room *replyRoom, value string) engine.Reply {
-	switch value[0] {
-	case '[', '{':
-		elems := []engine.Reply{engine.Status(value[:1])}
-		for w := jsontext.WalkAt(value, 0); room.take(0, 2) && w.Next(); {
-			if !w.Array {
-				elems = append(elems, engine.Bulk(room.unquote(w.Text[w.Start:w.NameEnd])))
-			}
-			elems = append(elems, respOfJSON(room, w.Value()))
+// typedReply is the value at a position as types of RESP, and its end: one pass reads all levels. As
+// JSON.RESP shows it, an array begins with [, an object with {, and booleans are words.
+func typedReply(room *replyRoom, text string, at int, asResp bool) (r engine.Reply, end int) {
+	if c := text[at]; c != '[' && c != '{' {
+		end = jsontext.ValueEnd(text, at)
+		if asResp && (c == 't' || c == 'f') {
+			return engine.Status(text[at:end]), end
 		}
-		return engine.Array(elems...)
-	case 't', 'f':
-		return engine.Status(value)
+		return scalarReply(room, text[at:end]), end
 	}
-	return scalarReply(room, value)
+	var elems []engine.Reply
+	if asResp {
+		elems = append(elems, engine.Status(text[at:at+1]))
+	}
+	w := jsontext.WalkAt(text, at)
+	for room.take(0, 2) && w.Step() {
+		if !w.Array {
+			elems = append(elems, engine.Bulk(room.unquote(w.Text[w.Start:w.NameEnd])))
+		}
+		r, w.Pos = typedReply(room, text, w.ValueFrom, asResp)
+		elems = append(elems, r)
+	}
+	if end = w.Start + 1; w.Array || asResp {
+		return engine.Array(elems...), end
+	}
+	return engine.Map(elems...), end
 }
 
 // scalarReply is a string, a number, a boolean or null as its own type of RESP.
@@ -357,18 +373,8 @@ func (f replyFormat) reply(room *replyRoom, value string) engine.Reply {
 		}
 		return engine.Bulk(jsonedit.Compact(value))
 	}
-	var elems []engine.Reply
-	w := jsontext.WalkAt(value, 0)
-	for room.take(0, 2) && w.Next() {
-		if !w.Array {
-			elems = append(elems, engine.Bulk(room.unquote(w.Text[w.Start:w.NameEnd])))
-		}
-		elems = append(elems, f.reply(room, w.Value()))
-	}
-	if w.Array {
-		return engine.Array(elems...)
-	}
-	return engine.Map(elems...)
+	r, _ := typedReply(room, value, 0, false)
+	return r
 }
 
 // jsonGet is a parsed JSON.GET.
