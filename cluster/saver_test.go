@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"mayfly/cluster/core"
+	"mayfly/cluster/entry"
+	"mayfly/keyspace"
 	"mayfly/test/drill"
 	"mayfly/vfs"
 	"mayfly/vfs/vfstest"
@@ -245,49 +247,74 @@ func TestHangingDisk(t *testing.T) {
 	}
 }
 
-// A leader whose disk is full waits in its handover for as long as that takes, and gives up when the disk
-// hangs, too: then it makes another node the leader without a handover. A handover that waits for another one
-// ends with its context.
+// A leader whose disk is full waits in its handover for as long as that takes, for another handover or for its
+// transactions to end. It gives up when the disk hangs, too: then it makes another node the leader without a
+// handover. A handover that waits for another one ends with its context.
 func TestFullDiskThatHangs(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()
-	c := newTrio(t, "a", "b", "c")
-	logs := stallableLogs(c)
-	var full atomic.Pointer[string] // the folder of the node whose disk is full
-	c.fs = &vfstest.Faulty{FS: vfs.OS, NoSync: true, OnWrite: func(f vfs.File, _ []byte, _ int64) error {
-		if dir := full.Load(); dir != nil && strings.HasPrefix(f.Name(), *dir) {
-			return syscall.ENOSPC
-		}
-		return nil
-	}}
-	c.startAll()
-	c.mustPut("before", "1")
-	c.converge()
-	old := c.leader()
-	old.transfer <- struct{}{} // another handover, which waits for the disk
-	ended, end := context.WithCancel(t.Context())
-	end()
-	if old.StepDown(ended) {
-		t.Error("it steps down during another handover")
-	}
-	full.Store(&old.dir)
-	_ = old.put("full", "2") // its fate is open
-	c.eventually("it begins a handover", func() bool { return strings.Contains(c.log.String(), "passes the lead on") })
-	value, _ := logs.Load(old.name)
-	goOn := sync.OnceFunc(value.(*stallingLog).stall())
-	t.Cleanup(goOn)
-	go func() { _ = old.Add(t.Context(), "d", "127.0.0.1:1") }() // for the raft log: the journal takes nothing
-	c.eventually("another node leads and writes", func() bool {
-		for _, n := range c.nodes {
-			if n != old && n.View().Leads() && n.put("other", "3") == nil {
-				return true
+	for _, what := range []string{"another handover", "a transaction"} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			c := newTrio(t, "a", "b", "c")
+			logs := stallableLogs(c)
+			var full atomic.Pointer[string] // the folder of the node whose disk is full
+			c.fs = &vfstest.Faulty{FS: vfs.OS, NoSync: true, OnWrite: func(f vfs.File, _ []byte, _ int64) error {
+				if dir := full.Load(); dir != nil && strings.HasPrefix(f.Name(), *dir) {
+					return syscall.ENOSPC
+				}
+				return nil
+			}}
+			c.startAll()
+			c.mustPut("before", "1")
+			c.converge()
+			old := c.leader()
+			inc := old.running.Load()
+			waits, end := func() bool { return true }, func() { <-old.transfer }
+			if what == "another handover" {
+				old.transfer <- struct{}{} // it waits for the disk
+				ended, end := context.WithCancel(t.Context())
+				end()
+				if old.StepDown(ended) {
+					t.Error("it steps down during another handover")
+				}
+			} else {
+				tx := beginBeside(old.keyspace(), "full")
+				waits, end = func() bool { return inc.applier.led.Load() == 0 }, func() { tx.Close() } // the drain has begun
 			}
+			end = sync.OnceFunc(end)
+			t.Cleanup(end)
+			full.Store(&old.dir)
+			_ = old.put("full", "2") // its fate is open
+			c.eventually("it begins a handover", func() bool { return strings.Contains(c.log.String(), "passes the lead on") && waits() })
+			value, _ := logs.Load(old.name)
+			goOn := sync.OnceFunc(value.(*stallingLog).stall())
+			t.Cleanup(goOn)
+			_ = inc.propose(entry.Announce, entry.Member{Name: "d", Addr: "127.0.0.1:1"}) // for the raft log: the journal takes nothing
+			c.eventually("another node leads and writes", func() bool {
+				for _, n := range c.nodes {
+					if n != old && n.View().Leads() && n.put("other", "3") == nil {
+						return true
+					}
+				}
+				return false
+			})
+			end()
+			full.Store(nil)
+			goOn()
+			c.allHave("other", "3")
+			c.converge()
+		})
+	}
+}
+
+// beginBeside begins a transaction that an item does not wait for.
+func beginBeside(ks *keyspace.Keyspace, id string) *keyspace.Tx {
+	for n := 0; ; n++ {
+		tx := new(keyspace.Tx)
+		if ks.BeginKey(tx, fmt.Sprint("key", n)); !tx.Covers(id) {
+			return tx
 		}
-		return false
-	})
-	<-old.transfer
-	full.Store(nil)
-	goOn()
-	c.allHave("other", "3")
-	c.converge()
+		tx.Close()
+	}
 }
