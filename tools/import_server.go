@@ -2,11 +2,13 @@ package tools
 
 import (
 	"cmp"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"mayfly/expiry"
 	"mayfly/json/jsondoc"
@@ -23,9 +25,15 @@ type serverTarget struct {
 
 	policies map[string]*expiry.Policy // of containers seen so far; nil: the server has none
 	selected string
-	maxValue int     // bytes of a value that the server takes
-	sent     []place // of each command whose reply was not read
-	bytes    int     // of their values
+	maxValue int         // bytes of a value that the server takes
+	sent     []*sentItem // of each command whose reply was not read
+	bytes    int         // of their values
+}
+
+// sentItem is an item that takes one or more commands.
+type sentItem struct {
+	at      place
+	refused bool // one of them
 }
 
 func (m *importer) newServerTarget(address string) (*serverTarget, error) {
@@ -176,8 +184,8 @@ func (s *serverTarget) indexes(state keyspace.ContainerRecord) error {
 	return nil
 }
 
-func (s *serverTarget) item(at place, e entry) (keyspace.Restored, error) {
-	id, it := e.id, e.item
+func (s *serverTarget) item(from place, e entry) (keyspace.Restored, error) {
+	at, id, it := &sentItem{at: from}, e.id, e.item
 	policy, err := s.policy(e.container)
 	if err != nil {
 		return 0, err
@@ -247,20 +255,15 @@ func (s *serverTarget) item(at place, e entry) (keyspace.Restored, error) {
 	if it.ExpireAt != expiry.Never && !(isDocument && it.ExpireAt > 0) {
 		return keyspace.Stored, s.send(at, len(it.Body), command, set...)
 	}
-	transaction := policy.Hold != "" // what a transaction has created it may change on hold
-	if transaction {
-		err = s.send(at, 0, "MULTI")
-	}
-	err = cmp.Or(err, s.send(at, len(it.Body), command, set...))
+	// The end of a value that is refused would become that of the one before. On hold, what a transaction has
+	// created it may change.
+	err = cmp.Or(s.send(at, 0, "MULTI"), s.send(at, len(it.Body), command, set...))
 	if it.ExpireAt == expiry.Never {
 		err = cmp.Or(err, s.send(at, 0, "PERSIST", id))
 	} else {
 		err = cmp.Or(err, s.send(at, 0, "PEXPIREAT", id, it.ExpireAt))
 	}
-	if transaction {
-		err = cmp.Or(err, s.send(at, 0, "EXEC"))
-	}
-	return keyspace.Stored, err
+	return keyspace.Stored, cmp.Or(err, s.send(at, 0, "EXEC"))
 }
 
 // written returns when an item of the server was written (ms), 0 if it does not exist.
@@ -287,22 +290,27 @@ func longest(it keyspace.Item) (size int) {
 	return size
 }
 
-// collection sends a collection, in pieces if it is large. On hold it comes as a whole, since what a
-// transaction has created it may change.
-func (s *serverTarget) collection(at place, id string, it keyspace.Item, held bool) (err error) {
+// collection sends a collection in one transaction if it fits a portion, so that a refusal leaves the key as
+// it was. A larger one comes in pieces under a temporary key, which gets its name at the end. On hold any
+// comes in one transaction, since what that has created it may change.
+func (s *serverTarget) collection(at *sentItem, id string, it keyspace.Item, held bool) (err error) {
 	send := func(size int, command string, args ...any) {
 		if err == nil {
 			err = s.send(at, size, command, args...)
 		}
 	}
-	if held {
+	key := id
+	whole := held || len(it.Body) <= portionBytes && elements.SumOf(it.Body).Count <= portionItems
+	if whole {
 		send(0, "MULTI")
+		send(0, "DEL", key)
+	} else {
+		key = temporaryKey(id)
 	}
-	send(0, "DEL", id)
 	add := map[keyspace.Kind]string{
 		keyspace.HashKind: "HSET", keyspace.SetKind: "SADD", keyspace.ZSetKind: "ZADD", keyspace.ListKind: "RPUSH",
 	}[it.Kind]
-	args, size := []any{id}, 0
+	args, size := []any{key}, 0
 	for e := range elements.Each(it.Body) {
 		switch it.Kind {
 		case keyspace.HashKind:
@@ -314,12 +322,12 @@ func (s *serverTarget) collection(at place, id string, it keyspace.Item, held bo
 		}
 		if size += e.Size(); len(args) > portionItems || size > portionBytes || e.End != 0 {
 			send(size, add, args...)
-			args, size = []any{id}, 0
+			args, size = []any{key}, 0
 		}
 		if e.End != 0 && it.Kind == keyspace.HashKind {
-			send(0, "HPEXPIREAT", id, e.End, "FIELDS", 1, e.Field)
+			send(0, "HPEXPIREAT", key, e.End, "FIELDS", 1, e.Field)
 		} else if e.End != 0 {
-			send(0, "EXPIREMEMBERAT", id, e.Field, e.End, "ms")
+			send(0, "EXPIREMEMBERAT", key, e.Field, e.End, "ms")
 		}
 	}
 	if len(args) > 1 {
@@ -327,14 +335,31 @@ func (s *serverTarget) collection(at place, id string, it keyspace.Item, held bo
 	}
 	switch {
 	case it.ExpireAt == expiry.Never:
-		send(0, "PERSIST", id)
+		send(0, "PERSIST", key)
 	case it.ExpireAt > 0:
-		send(0, "PEXPIREAT", id, it.ExpireAt)
+		send(0, "PEXPIREAT", key, it.ExpireAt)
 	}
-	if held {
+	if whole {
 		send(0, "EXEC")
+		return err
+	}
+	if err = cmp.Or(err, s.flush()); !at.refused {
+		send(0, "RENAME", key, id)
+	}
+	send(0, "DEL", key) // it is there if something was refused
+	if err != nil {
+		err = fatal{fmt.Errorf("%w; the key %s may be left of %s", err, expiry.Quote(key), expiry.Quote(id))}
 	}
 	return err
+}
+
+// temporaryKey returns a key that no other has, in the partition of a key, where RENAME takes constant time.
+func temporaryKey(key string) string {
+	name := ":import:" + rand.Text()
+	if !strings.ContainsAny(key, "{}") {
+		key = "{" + key + "}"
+	}
+	return key[:min(len(key), keyspace.MaxIDLength-len(name))] + name
 }
 
 // policy returns the policy of a container of the server; nil if it does not exist.
@@ -354,7 +379,7 @@ func (s *serverTarget) policy(name string) (*expiry.Policy, error) {
 }
 
 // send sends a command, and reads the replies when there are many.
-func (s *serverTarget) send(at place, size int, command string, args ...any) error {
+func (s *serverTarget) send(at *sentItem, size int, command string, args ...any) error {
 	if s.dry {
 		return nil
 	}
@@ -381,7 +406,10 @@ func (s *serverTarget) flush() error {
 		}
 		switch {
 		case err != nil:
-			s.refused(at, err)
+			if !at.refused {
+				at.refused = true
+				s.refused(at.at, err)
+			}
 		case reply == nil: // of DOC.PUT … TS
 			s.done[keyspace.Stored]--
 			s.done[keyspace.Newer]++

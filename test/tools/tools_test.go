@@ -136,6 +136,73 @@ func TestExportAndImportOfRunningServers(t *testing.T) {
 	harness.ToolIn(t, secret, 2, "", "import", "127.0.0.1:"+a.Port)
 }
 
+// TestImportWithoutMemory: an item that a server refuses at its memory limit stays there as it was, with its
+// end, and counts once.
+func TestImportWithoutMemory(t *testing.T) {
+	harness.Parallel(t)
+	p := harness.Start(t, filepath.Join(t.TempDir(), "data"))
+	conn, address := p.Client(), "127.0.0.1:"+p.Port
+	run := func(args ...any) any {
+		t.Helper()
+		reply, err := conn.Do(t.Context(), args...).Result()
+		if err != nil {
+			t.Fatalf("%.99v: %v", args, err)
+		}
+		return reply
+	}
+	keys := []any{"any", "plain", "small hash", "large hash", "{tag} list"}
+	end := time.Now().Add(time.Hour).UnixMilli()
+	run("CONTAINER.SET", "0", "TTL", "100000")
+	run("JSON.SET", "any", "$", "[1]")
+	run("PEXPIREAT", "any", end)
+	run("SET", "plain", "x")
+	run("PERSIST", "plain")
+	run("HSET", "small hash", "f", "1", "g", "2")
+	run("HPEXPIREAT", "small hash", end, "FIELDS", 1, "g")
+	for i := range 40 {
+		run("HSET", "large hash", fmt.Sprint("f-", i), strings.Repeat("x", 100_000))
+		run("HPEXPIREAT", "large hash", end, "FIELDS", 1, fmt.Sprint("f-", i))
+	}
+	for i := range 1200 {
+		run("RPUSH", "{tag} list", i)
+	}
+	run("PEXPIREAT", "large hash", end)
+	run("PERSIST", "{tag} list")
+	lines, _ := harness.Tool(t, 0, "", "export", address)
+	run(append([]any{"DEL"}, keys...)...)
+	for _, key := range keys {
+		run("SET", key, "as it was", "PXAT", end+1)
+	}
+	// There is no memory at all, or enough for the first pieces of the large hash.
+	for limit, bad := range map[int64]int{1: 5, harness.Figure(t, conn, "used_memory") + 2_500_000: 1} {
+		items := ""
+		for line := range strings.Lines(lines) {
+			if bad == 5 || strings.Contains(line, "large hash") {
+				items += line
+			}
+		}
+		run("CONFIG", "SET", "maxmemory", limit)
+		_, report := harness.Tool(t, 1, items, "import", address)
+		if strings.Count(report, "OOM") != bad || !strings.Contains(report, fmt.Sprintf(" 0 items; 0 are dead, 0 are older than the target's, %d lines are bad\n", bad)) {
+			t.Errorf("at %d: %s", limit, report)
+		}
+		for _, key := range keys {
+			if value, at := run("GET", key), run("PEXPIRETIME", key); value != "as it was" || at != end+1 {
+				t.Errorf("at %d %v has %v until %v", limit, key, value, at)
+			}
+		}
+		if n := run("DBSIZE"); n != int64(len(keys)) {
+			t.Errorf("at %d there are %v keys", limit, n)
+		}
+	}
+	run("CONFIG", "SET", "maxmemory", 0)
+	run("DEL", "any") // JSON.SET replaces no string
+	harness.Tool(t, 0, lines, "import", address)
+	if again, _ := harness.Tool(t, 0, "", "export", address); !sameLines(withoutTimes(again), withoutTimes(lines)) {
+		t.Errorf("the server has\n%.2000s\nand had\n%.2000s", again, lines)
+	}
+}
+
 // TestDatabaseBetweenRunningServers moves everything by a buntdb database.
 func TestDatabaseBetweenRunningServers(t *testing.T) {
 	harness.Parallel(t)
