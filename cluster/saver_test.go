@@ -247,9 +247,9 @@ func TestHangingDisk(t *testing.T) {
 	}
 }
 
-// A leader whose disk is full waits in its handover for as long as that takes, for another handover or for its
-// transactions to end. It gives up when the disk hangs, too: then it makes another node the leader without a
-// handover. A handover that waits for another one ends with its context.
+// A leader whose disk is full waits in its handover for as long as that takes, for another handover or for
+// its transactions to end. It gives up when the disk hangs, too: then it makes another node the leader
+// without a handover. A handover that waits for another one ends with its context.
 func TestFullDiskThatHangs(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()
