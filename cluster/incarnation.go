@@ -76,17 +76,17 @@ type incarnation struct {
 	mu      sync.Mutex // protects what follows
 	cause   error      // why it ends; nil while it runs
 	ended   chan struct{}
-	peers   map[uint64]string        // the addresses that the transport has
-	sending map[uint64]bool          // nodes to which stores are under way, or will be after a pause
-	pauses  map[uint64]time.Duration // after the last transfers of stores to a node, which have failed
-	member  bool                     // this node was a member in this incarnation
+	peers   map[uint64]string      // the addresses that the transport has
+	sending map[uint64]bool        // nodes to which stores are under way, or will be after a pause
+	pauses  map[uint64]storesPause // after the last transfers of stores to a node, which have failed
+	member  bool                   // this node was a member in this incarnation
 }
 
 // open opens an incarnation. After an error nothing is open.
 func (n *Node) open(identity *forming.Identity) (_ *incarnation, err error) {
 	inc := &incarnation{node: n, identity: identity, log: n.options.Log, rep: newReplicator(clock.Monotonic),
 		stop: make(chan struct{}), ended: make(chan struct{}), peers: map[uint64]string{}, sending: map[uint64]bool{},
-		pauses: map[uint64]time.Duration{}, paces: map[uint64]*pace{}}
+		pauses: map[uint64]storesPause{}, paces: map[uint64]*pace{}}
 	inc.rep.readIndex = n.options.ReadIndex
 	inc.context, inc.cancel = context.WithCancel(context.Background())
 	defer func() {
@@ -341,6 +341,7 @@ func (inc *incarnation) connect() {
 	for id := range inc.peers {
 		if _, known := want[id]; !known {
 			delete(inc.peers, id)
+			delete(inc.pauses, id)
 			inc.node.removed.add(id)
 			inc.transport.Remove(id)
 			inc.node.bus.Disconnect(id)
@@ -352,12 +353,9 @@ func (inc *incarnation) connect() {
 // once, false if they are under way already.
 func (inc *incarnation) sendStores(m *raftpb.Message) bool {
 	to := m.GetTo()
-	inc.mu.Lock()
-	defer inc.mu.Unlock()
-	if inc.sending[to] || inc.cause != nil {
+	if !inc.beginStores(to) {
 		return false
 	}
-	inc.sending[to] = true
 	inc.tasks.Go(func() {
 		if err := inc.backUpAndSend(m); err != nil {
 			if !errors.Is(err, context.Canceled) {
@@ -368,6 +366,24 @@ func (inc *incarnation) sendStores(m *raftpb.Message) bool {
 	})
 	return true
 }
+
+// beginStores notes that a transfer of stores begins, unless one is under way or the incarnation ends. If
+// raft has not asked for a while, what failed before is no reason to wait long after the next failure.
+func (inc *incarnation) beginStores(to uint64) bool {
+	inc.mu.Lock()
+	defer inc.mu.Unlock()
+	if inc.sending[to] || inc.cause != nil {
+		return false
+	}
+	inc.sending[to] = true
+	if clock.Monotonic()-inc.pauses[to].ended > longestStoresPause {
+		delete(inc.pauses, to)
+	}
+	return true
+}
+
+// storesPause is a pause after a transfer of stores that has failed.
+type storesPause struct{ length, ended time.Duration }
 
 // Pauses after a transfer of stores that has failed. raft asks for the next one at once, and a backup is a
 // whole copy of the data files.
@@ -383,8 +399,8 @@ func (inc *incarnation) storesDone(to uint64, arrived bool) {
 		inc.log.Warn().Err(err).Msg("cannot remove a backup that was sent")
 	}
 	inc.mu.Lock()
-	pause := min(max(2*inc.pauses[to], firstStoresPause), longestStoresPause)
-	if inc.pauses[to] = pause; arrived {
+	pause := min(max(2*inc.pauses[to].length, firstStoresPause), longestStoresPause)
+	if inc.pauses[to] = (storesPause{pause, clock.Monotonic() + pause}); arrived {
 		delete(inc.pauses, to)
 	}
 	inc.mu.Unlock()

@@ -225,16 +225,18 @@ func TestLeaderWithoutRoomForABackup(t *testing.T) {
 }
 
 // After a transfer of stores that has failed raft asks for the next one later and later, after one that has
-// arrived at once.
+// arrived at once. A failure long after the others is a first one.
 func TestPausesAfterFailedStores(t *testing.T) { inBubble(t, testPausesAfterFailedStores) }
 
 func testPausesAfterFailedStores(t *testing.T) {
 	inc := &incarnation{node: &Node{options: Options{Dir: t.TempDir()}}, loop: &loop{woken: make(chan struct{}, 1)},
-		stop: make(chan struct{}), sending: map[uint64]bool{}, pauses: map[uint64]time.Duration{}}
+		stop: make(chan struct{}), sending: map[uint64]bool{}, pauses: map[uint64]storesPause{}}
 	const to = 2
 	ends := func(arrived bool) time.Duration {
 		t.Helper()
-		inc.sending[to] = true
+		if !inc.beginStores(to) {
+			t.Fatal("stores are under way")
+		}
 		began := clock.Monotonic()
 		inc.storesDone(to, arrived)
 		return (clock.Monotonic() - began) / time.Second
@@ -249,6 +251,15 @@ func testPausesAfterFailedStores(t *testing.T) {
 	}
 	if got := ends(false); got != 1 {
 		t.Errorf("the next failure: %d s", got)
+	}
+	ends(false)
+	drill.Pass(longestStoresPause)
+	if got := ends(false); got != 4 {
+		t.Errorf("a failure soon after the others: %d s", got)
+	}
+	drill.Pass(longestStoresPause + time.Second)
+	if got := ends(false); got != 1 {
+		t.Errorf("a failure long after the others: %d s", got)
 	}
 	close(inc.stop)
 	if got := ends(false); got != 0 || !inc.sending[to] {
