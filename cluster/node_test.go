@@ -336,7 +336,7 @@ func (c *trio) has(n *testNode, id, body string) {
 			for _, other := range c.nodes {
 				if other.Node != nil {
 					got, err := other.get(id, true)
-					c.t.Logf("%s: %.100q, %v, leads %v", other.name, got, err, other.keyspace().Leads())
+					c.t.Logf("%s: %.100q, %v, leads %v", other.name, got, err, other.View().Leads())
 				}
 			}
 		}

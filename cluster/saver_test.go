@@ -235,7 +235,9 @@ func TestHangingDisk(t *testing.T) {
 				}
 				return false
 			})
-			if err := receive(t, asked); err != nil && what == "journal" { // where it comes after the hang has begun
+			// On a busy machine the election may take longer than the request waits.
+			late := func(err error) bool { return errors.Is(err, errElsewhere) || isPassing(err, "transfer") }
+			if err := receive(t, asked); err != nil && !late(err) && what == "journal" { // where it comes after the hang has begun
 				t.Errorf("CLUSTER TRANSFER: %v", err)
 			}
 			goOn()

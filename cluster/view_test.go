@@ -40,14 +40,22 @@ func TestFollowerThatCatchesUpSaysSo(t *testing.T) {
 		c.mustPut(fmt.Sprint("key", i), "1")
 	}
 	committed := c.leader().View().Commit
+	c.eventually("whichever node leads next knows that", func() bool {
+		for _, n := range c.nodes {
+			if n.Node != nil && n.View().Commit < committed {
+				return false
+			}
+		}
+		return true
+	})
 	away.start(t)
 	c.eventually("it knows what it lacks", func() bool {
 		v := away.View()
-		self := v.Self()
-		if self.Lag >= 0 && self.Lag < 20 || v.Cause == "" {
-			t.Fatalf("without the entries: lag %d, %s, cause %q", self.Lag, v.Role, v.Cause)
+		self, lacks := v.Self(), int64(committed)-int64(v.Applied)
+		if lacks <= 0 || self.Lag >= 0 && self.Lag < lacks || v.Cause == "" {
+			t.Fatalf("without %d entries: lag %d, %s, cause %q", lacks, self.Lag, v.Role, v.Cause)
 		}
-		return v.Role == topology.Follower && self.Lag >= 20 && strings.Contains(v.Cause, "catches up")
+		return v.Role == topology.Follower && self.Lag >= lacks && strings.Contains(v.Cause, "catches up")
 	})
 	c.eventually("the leader knows it, too", func() bool {
 		v := c.leader().View()
