@@ -159,7 +159,7 @@ func (o *readOptions) filled(list *entryList) bool {
 }
 
 // claimIdle claims what is pending for long enough, a piece at a time: what waits longest comes first. It
-// returns when the next was delivered, in ms. What the log no longer has stays pending, and does not count.
+// returns when the next was delivered, in ms. What the log no longer has is pending no more, as after XCLAIM.
 func claimIdle(x *engine.Context, o *readOptions, s *groupSource, list *entryList) (next int64) {
 	next = nothingPending
 	var until int64
@@ -190,6 +190,7 @@ func claimIdle(x *engine.Context, o *readOptions, s *groupSource, list *entryLis
 				entry, there := tx.Deaths(c).Entry(e.ID)
 				switch {
 				case !there:
+					b.Ack([]streamid.ID{e.ID})
 					continue
 				case e.Time > until:
 					next, more = e.Time, false
