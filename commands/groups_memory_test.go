@@ -42,6 +42,16 @@ func TestRepliesOfGroupsAreCharged(t *testing.T) {
 			}
 		}
 	}
+	// What XAUTOCLAIM has removed it tells, also if there is no room for what it looks at behind it.
+	w.do(1, append([]string{"XDEL", streamKey}, ids[:50]...)...)
+	autoClaim := []string{"XAUTOCLAIM", streamKey, "g", "w2", "1000000", "-", "COUNT", "100000"}
+	r := w.do(2, autoClaim...)
+	if r.Kind != engine.KindArray || len(r.Elems[1].Elems) != 0 || len(r.Elems[2].Elems) != 50 || r.Elems[2].Elems[49].Str != ids[49] {
+		t.Errorf("XAUTOCLAIM over the limit: %.200s", notation(r))
+	}
+	if r := w.do(2, autoClaim...); r.Str != string(engine.ErrClientMemory) {
+		t.Errorf("once nothing is left to remove: %.200s", notation(r))
+	}
 }
 
 // A command that has locked partitions gives its turn to nobody, but between two pieces of its work.

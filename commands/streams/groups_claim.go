@@ -235,12 +235,11 @@ func autoClaim(x *engine.Context, args []string, how groups.Claim, start streami
 		}
 		return more
 	})
-	var list []engine.Reply
-	if err == nil {
-		list, err = claimed.reply()
+	if err == nil && len(deleted) == 0 { // else the reply tells what it has removed, which there was room for
+		_, err = claimed.reply()
 	}
 	if err != nil {
 		return engine.Fail(err)
 	}
-	return engine.Array(engine.Bulk(next.String()), engine.Array(list...), engine.Array(deleted...))
+	return engine.Array(engine.Bulk(next.String()), engine.Array(claimed.entries...), engine.Array(deleted...))
 }
