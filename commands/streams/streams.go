@@ -154,30 +154,20 @@ func parseXRange(start, end string, reverse bool, args []string) (engine.Run, er
 
 // entries returns the entries of a log in an interval of ids, at most count; 0 means all.
 func entries(x *engine.Context, c *keyspace.Container, from, to streamid.ID, reverse bool, count int64) engine.Reply {
-	list := []engine.Reply{}
+	list := newEntryList(x)
+	list.w.Locked = false // it looks as it goes
+	defer list.release()
 	if to.Less(from) {
-		return engine.Array(list...)
+		return engine.Array()
 	}
-	w, memory := x.WatchClient(), x.Session.Memory
-	size, reserved, refused := 0, 0, false
-	defer func() { memory.Release(reserved) }()
 	x.Tx.Deaths(c).Range(from, to, reverse, func(e deathlog.Entry) (more bool) {
-		list = append(list, EntryReply(&e))
-		if size += entrySize + len(e.Body); size-reserved >= ReservedEntries {
-			if refused = !memory.Reserve(size - reserved); refused {
-				return false
-			}
-			reserved = size
+		if !list.admits(len(e.Body)) {
+			return false
 		}
-		return int64(len(list)) != count && !w.Abandoned(len(e.Body))
+		list.entries = append(list.entries, EntryReply(&e))
+		return int64(len(list.entries)) != count
 	})
-	switch {
-	case refused:
-		return engine.Fail(engine.ErrClientMemory)
-	case x.Abandoned:
-		return engine.Fail(engine.ErrAbandoned)
-	}
-	return engine.Array(list...)
+	return list.wholeReply(nil)
 }
 
 // The memory of entries in a reply, in bytes.
