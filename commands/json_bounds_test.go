@@ -170,6 +170,23 @@ func TestJSONOfPlainKeys(t *testing.T) {
 	}
 }
 
+// As in RedisJSON, integers are judged before JSON, and JSON before the path.
+func TestJSONJudgesIntegersFirst(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	for _, args := range [][]string{
+		{"JSON.ARRINSERT", "k", "$[", "x", "{"}, {"JSON.ARRTRIM", "k", "$[", "x", "1"}, {"JSON.ARRTRIM", "k", "$[", "1", "x"},
+		{"JSON.ARRINDEX", "k", "$[", "{", "x"}, {"JSON.ARRINDEX", "k", "$[", "{", "1", "x"},
+	} {
+		w.expect("(error) "+engine.ErrNotInteger.Error(), args...)
+	}
+	for _, args := range [][]string{{"JSON.ARRINSERT", "k", "$[", "1", "{"}, {"JSON.ARRINDEX", "k", "$[", "{", "1"}} {
+		plain := slices.Clone(args)
+		plain[2] = "$"
+		w.expect(notation(w.do(1, plain...)), args...)
+	}
+}
+
 func jsonCommandNames() (names []string) {
 	for i := range jsons.JSONCommands {
 		names = append(names, jsons.JSONCommands[i].Name)

@@ -284,15 +284,15 @@ func parseJSONArrInsert(in *engine.Input) (engine.Run, error) {
 	if len(in.Args) < 5 {
 		return nil, engine.Errorf(engine.ErrWrongArity, "json.arrinsert")
 	}
-	p, err := parseJSONPath(in, 2)
-	if err != nil {
-		return nil, err
-	}
 	index, err := jsonInteger(in.Args[3])
 	if err != nil {
 		return nil, err
 	}
 	values, err := parseJSONValues(in.Args[4:], in.MaxValue)
+	if err != nil {
+		return nil, err
+	}
+	p, err := parseJSONPath(in, 2)
 	if err != nil {
 		return nil, err
 	}
@@ -367,15 +367,15 @@ func parseJSONArrPop(in *engine.Input) (engine.Run, error) {
 }
 
 func parseJSONArrTrim(in *engine.Input) (engine.Run, error) {
-	p, err := parseJSONPath(in, 2)
-	if err != nil {
-		return nil, err
-	}
 	start, err := jsonInteger(in.Args[3])
 	if err != nil {
 		return nil, err
 	}
 	stop, err := jsonInteger(in.Args[4])
+	if err != nil {
+		return nil, err
+	}
+	p, err := parseJSONPath(in, 2)
 	if err != nil {
 		return nil, err
 	}

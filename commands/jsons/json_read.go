@@ -206,19 +206,21 @@ func parseJSONArrIndex(in *engine.Input) (engine.Run, error) {
 	if len(in.Args) > 6 {
 		return nil, engine.Errorf(engine.ErrWrongArity, strings.ToLower(in.Args[0]))
 	}
-	p, err := parseJSONPath(in, 2)
-	if err != nil {
-		return nil, err
+	var bounds [2]int
+	for i, arg := range in.Args[4:] {
+		n, err := jsonInteger(arg)
+		if err != nil {
+			return nil, err
+		}
+		bounds[i] = n
 	}
 	value, err := parseJSONValue(in.Args[3], in.MaxValue)
 	if err != nil {
 		return nil, err
 	}
-	var bounds [2]int
-	for i, arg := range in.Args[4:] {
-		if bounds[i], err = jsonInteger(arg); err != nil {
-			return nil, err
-		}
+	p, err := parseJSONPath(in, 2)
+	if err != nil {
+		return nil, err
 	}
 	sought := jsonedit.Seek(value)
 	q := jsonQuestion{missing: engine.Fail(p.missing("")), none: engine.Fail(p.missing(""))}
