@@ -215,6 +215,20 @@ func TestPageInBrowser(t *testing.T) {
 	if ttl := defaultOf(t, c, "sessions"); ttl != "1" {
 		t.Errorf("the default is %s", ttl)
 	}
+	// What another client has changed meanwhile is not taken back unseen.
+	drill.Check(t, c.Do(t.Context(), "CONTAINER.SET", "sessions", "TTL", "2").Err())
+	b.run(b.click(`#change-undo`))
+	b.await(`document.getElementById("change-error").innerText.startsWith("Someone else")`)
+	if ttl := defaultOf(t, c, "sessions"); ttl != "2" {
+		t.Errorf("the default is %s", ttl)
+	}
+	b.run(b.click(`#change-undo`))
+	b.await(`!document.getElementById("change").open`)
+	b.run(b.click(`#containers-body tr[data-name="sessions"] td:last-child button`))
+	b.await(`!document.getElementById("change-undo").hidden`)
+	if ttl := defaultOf(t, c, "sessions"); ttl != "1" {
+		t.Errorf("the default is %s after the first undo", ttl)
+	}
 	b.run(b.click(`#change-undo`))
 	b.await(`!document.getElementById("change").open`)
 	if n, err := c.Do(t.Context(), "DOC.COUNT", "sessions").Int(); n != 400 || err != nil {

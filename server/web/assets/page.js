@@ -549,11 +549,11 @@ async function show(container, id) {
   offer($('document-delete'), true, container, 'DEL', id);
 }
 
-// change changes the open item. It reports whether it has.
+// change changes the open item. It reports whether no error came. 0 says that the item is gone, but of PERSIST, which says it of what has no end too.
 const change = (done, ...words) => attempt(async () => {
-  await commandIn(shown.container, ...words);
+  const reply = await commandIn(shown.container, ...words);
   await show(shown.container, shown.id);
-  setText($('document-done'), done);
+  setText($('document-done'), reply === 0 && words[0] !== 'PERSIST' ? 'It was gone already.' : done);
   return true;
 }, $('document-done'));
 $('document-touch').addEventListener('click', () => change('Touched: it lives as long again.', 'DOC.TOUCH', shown.container, shown.id));
@@ -709,7 +709,7 @@ function openChange(name) {
   $('change-ttl').value = c.ttl;
   $('change-slider').value = Number(c.ttl) > 0 ? toSlider(c.ttl) : 1000;
   $('change-typed').value = '';
-  $('change-confirm').hidden = true;
+  $('change-confirm').hidden = $('change-undo').hidden = true;
   for (const id of ['change-before', 'change-text', 'change-sample']) setText($(id), '');
   $('change').showModal();
   $('change-ttl').select();
@@ -803,17 +803,30 @@ $('change-form').addEventListener('submit', async (event) => {
   }
 });
 
-// offerUndo shows the button that takes the last change back, while that is possible. It returns the last change.
+// lastChanges returns the newest entry of the history of a container, and the newest that can be taken back.
+async function lastChanges(name) {
+  const entries = (await command('CONTAINER.HISTORY', name, 'COUNT', 10)).map(fields);
+  return {newest: entries[0] ?? {}, undo: entries.find((e) => e.undo > 0)};
+}
+
+// offerUndo shows the button that takes a change back, while that is possible. It returns the last change.
 async function offerUndo(name, changed = false) {
-  const newest = fields((await command('CONTAINER.HISTORY', name, 'COUNT', 1))[0]);
-  const offered = await offer($('change-undo'), newest.undo > 0, '', 'CONTAINER.UNDO', name);
-  setText($('change-undo'), newest.undo > 0 ? `Undo (${newest.what}, for ${span((newest.undo - serverNow()) / 1000)} more)` : 'Undo');
+  const asked = changing, {newest, undo} = await lastChanges(name);
+  asked.undo = undo;
+  const offered = await offer($('change-undo'), !!undo, '', 'CONTAINER.UNDO', name);
+  setText($('change-undo'), undo ? `Undo (${undo.what}, for ${span((undo.undo - serverNow()) / 1000)} more)` : 'Undo');
   if (changed && offered) $('change-undo').focus();
   return newest;
 }
 $('change-undo').addEventListener('click', async () => {
+  const {name, undo} = changing;
   try {
-    await command('CONTAINER.UNDO', changing.name);
+    const now = (await lastChanges(name)).undo;
+    if (now?.at !== undo.at || now.what !== undo.what) { // CONTAINER.UNDO takes back the newest, by any client
+      await offerUndo(name);
+      return sayError($('change-error'), 'Someone else has changed this container meanwhile. Look at what Undo takes back now.');
+    }
+    await command('CONTAINER.UNDO', name);
     $('change').close();
   } catch (e) {
     sayError($('change-error'), e.message);
