@@ -91,12 +91,10 @@ func (v *View[P, C]) changed(keys []Key[P, C], g *group[C]) bool {
 		return true // absent ids too: they may appear in another container of this name
 	case now.Replaced != g.state.Replaced:
 		return g.lived || slices.ContainsFunc(keys, v.Brought)
-	case g.earliest <= v.Now:
-		return true
 	case now.Undone != g.state.Undone && slices.ContainsFunc(keys, v.Revived):
 		return true
 	case now.Policy != g.state.Policy:
 		return slices.ContainsFunc(keys, func(k Key[P, C]) bool { return k.Lived && !v.Lives(k) })
 	}
-	return false
+	return g.earliest <= v.Now
 }

@@ -27,6 +27,10 @@ func TestSet(t *testing.T) {
 		{"a policy under which it lives", true, func(_ *Set[int, string], v *View[int, string]) {
 			v.State = func(string) State { return other }
 		}, false},
+		{"a policy under which it lives longer", true, func(_ *Set[int, string], v *View[int, string]) {
+			v.Now = 100
+			v.State = func(string) State { return other }
+		}, false},
 		{"a policy under which it is dead", true, func(_ *Set[int, string], v *View[int, string]) {
 			v.State = func(string) State { return other }
 			v.Lives = func(key) bool { return false }
