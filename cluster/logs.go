@@ -4,63 +4,10 @@ import (
 	"fmt"
 
 	"github.com/rs/zerolog"
-	"go.etcd.io/raft/v3"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 )
 
-// newLoggers returns the loggers of etcd's packages. What they tell people is told by this package already,
-// so they log at the level below.
-func newLoggers(log zerolog.Logger) (*zap.Logger, raft.Logger) {
-	return zap.New(zapCore{log: log}), raftLogger{log}
-}
-
-func toZerolog(level zapcore.Level) zerolog.Level {
-	switch {
-	case level >= zapcore.ErrorLevel:
-		return zerolog.ErrorLevel
-	case level >= zapcore.WarnLevel:
-		return zerolog.WarnLevel
-	case level >= zapcore.InfoLevel:
-		return zerolog.DebugLevel
-	}
-	return zerolog.TraceLevel
-}
-
-// zapCore writes the lines of zap's loggers to a zerolog logger.
-type zapCore struct {
-	log    zerolog.Logger
-	fields []zapcore.Field
-}
-
-func (c zapCore) Enabled(level zapcore.Level) bool {
-	return c.log.GetLevel() <= toZerolog(level) && zerolog.GlobalLevel() <= toZerolog(level)
-}
-
-func (c zapCore) With(fields []zapcore.Field) zapcore.Core {
-	c.fields = append(append([]zapcore.Field(nil), c.fields...), fields...)
-	return c
-}
-
-func (c zapCore) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	if c.Enabled(e.Level) {
-		return checked.AddCore(e, c)
-	}
-	return checked
-}
-
-func (c zapCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
-	values := zapcore.NewMapObjectEncoder()
-	for _, f := range append(append([]zapcore.Field(nil), c.fields...), fields...) {
-		f.AddTo(values)
-	}
-	c.log.WithLevel(toZerolog(e.Level)).Fields(values.Fields).Msg("raft: " + e.Message)
-	return nil
-}
-
-func (c zapCore) Sync() error { return nil }
-
-// raftLogger writes the lines of raft to a zerolog logger.
+// raftLogger writes the lines of raft to a zerolog logger. What they tell people is told by this package
+// already, so the lower levels are one lower.
 type raftLogger struct{ log zerolog.Logger }
 
 func (l raftLogger) write(level zerolog.Level, text string) {

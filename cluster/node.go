@@ -147,7 +147,7 @@ func New(o Options) (*Node, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	n := &Node{options: o, ctx: ctx, cancel: cancel, refreshC: make(chan struct{}, 1), transfer: make(chan struct{}, 1), changed: make(chan struct{}),
 		role: topology.Loading, cause: "the node starts"}
-	n.zap, n.raftLog = newLoggers(o.Log)
+	n.zap, n.raftLog = transport.NewZap(o.Log), raftLogger{o.Log}
 	n.bus = bus.New(bus.Options{Deliver: o.Messages, Wanted: o.EventsWanted, Log: o.Log})
 	if err := os.MkdirAll(n.path(), 0o700); err != nil {
 		return nil, err

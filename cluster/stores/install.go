@@ -13,7 +13,7 @@ import (
 )
 
 // probe is an empty file that CheckMount moves.
-const probe = "probe"
+const probe = "cluster.probe"
 
 // CheckMount returns an error if dir/cluster is on another file system than dir: no file can be renamed from
 // one to the other, as Install and SetAside do. Any other error shows where it matters.

@@ -7,6 +7,7 @@ import (
 	"mayfly/expiry/clock"
 
 	"github.com/rs/zerolog"
+	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
 
@@ -48,11 +49,17 @@ func (l *limitedLog) warn(kind, text string) {
 	}
 }
 
-// zapCore hands rafthttp's log over to zerolog. What rafthttp tells of the course of its work is for
+// NewZap returns a logger for etcd's packages that hands their lines over to zerolog.
+func NewZap(log zerolog.Logger) *zap.Logger {
+	return zap.New(&zapCore{log: log, limit: newLimitedLog(log)})
+}
+
+// zapCore hands a log over to zerolog. What etcd's packages tell of the course of their work is for
 // debugging, and of the same warnings about a peer one in a while is enough.
 type zapCore struct {
-	log    *limitedLog
-	peer   string // host:port
+	log    zerolog.Logger
+	limit  *limitedLog
+	peer   string // host:port; empty: none
 	fields []zapcore.Field
 }
 
@@ -92,7 +99,7 @@ func (c *zapCore) With(fields []zapcore.Field) zapcore.Core {
 }
 
 func (c *zapCore) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	if c.Enabled(e.Level) && c.log.log.GetLevel() <= level(e) {
+	if c.Enabled(e.Level) && max(c.log.GetLevel(), zerolog.GlobalLevel()) <= level(e) {
 		return checked.AddCore(e, c)
 	}
 	return checked
@@ -100,7 +107,7 @@ func (c *zapCore) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore
 
 func (c *zapCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	l := level(e)
-	if l >= zerolog.WarnLevel && !c.log.due(c.peer+" "+e.Message) {
+	if l >= zerolog.WarnLevel && !c.limit.due(c.peer+" "+e.Message) {
 		return nil
 	}
 	encoder := zapcore.NewMapObjectEncoder()
@@ -110,7 +117,7 @@ func (c *zapCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	for _, f := range fields {
 		f.AddTo(encoder)
 	}
-	c.log.log.WithLevel(l).Str("peer", c.peer).Fields(encoder.Fields).Msg(e.Message)
+	c.log.WithLevel(l).Fields(encoder.Fields).Msg(e.Message)
 	return nil
 }
 

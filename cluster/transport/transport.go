@@ -161,7 +161,7 @@ func (p *peer) start() {
 		t.o.Log.Error().Msgf("the address %s of a node cannot be used: %v", p.addr, err)
 		return
 	}
-	logger := zap.New(&zapCore{log: t.log, peer: p.addr})
+	logger := zap.New(&zapCore{log: t.log.log.With().Str("peer", p.addr).Logger(), limit: t.log, peer: p.addr})
 	r := &rafthttp.Transport{
 		Logger: logger, DialTimeout: dialTimeout, ID: types.ID(t.o.ID), ClusterID: types.ID(t.o.Cluster),
 		Raft: raftOf{p}, ErrorC: p.errors,

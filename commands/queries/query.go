@@ -59,14 +59,11 @@ func parseDocQuery(in *engine.Input) (engine.Run, error) {
 			for i := 0; i < len(values) && o.Err == nil; i += 2 {
 				if word := strings.ToUpper(values[i]); slices.Contains(o.Legal, word) {
 					o.Fail(engine.Errorf(errQueryParamsLast, word))
+				} else if i+1 == len(values) {
+					o.Fail(engine.Errorf(errQueryParams, len(values)))
+				} else {
+					params = append(params, query.Param{Name: values[i], JSON: values[i+1]})
 				}
-			}
-			if len(values)%2 != 0 {
-				o.Fail(engine.Errorf(errQueryParams, len(values)))
-				break
-			}
-			for i := 0; i < len(values); i += 2 {
-				params = append(params, query.Param{Name: values[i], JSON: values[i+1]})
 			}
 		}
 	}

@@ -50,10 +50,13 @@ func (d *redating) begin(folder int64, report *Report) {
 
 // look notes the collections with pages of a partition. It does nothing unless the folder is ahead.
 func (d *redating) look(g *merged, containers map[uint32]*record.Container) {
+	if d.now == 0 {
+		return
+	}
 	d.collections = make(map[collectionID]collection)
 	for key, v := range g.items {
 		k, err := record.SplitKey(key)
-		if d.now == 0 || err != nil || v.rec == "" {
+		if err != nil || v.rec == "" {
 			continue
 		}
 		it, _, _ := record.Decode(key, v.rec) // sound, as it was read before

@@ -803,18 +803,19 @@ $('change-form').addEventListener('submit', async (event) => {
   }
 });
 
-// lastChanges returns the newest entry of the history of a container, and the newest that can be taken back.
+// lastChanges returns the newest entry of the history of a container, and what CONTAINER.UNDO would take back: nothing during a hold.
 async function lastChanges(name) {
-  const entries = (await command('CONTAINER.HISTORY', name, 'COUNT', 10)).map(fields);
-  return {newest: entries[0] ?? {}, undo: entries.find((e) => e.undo > 0)};
+  const entries = (await command('CONTAINER.HISTORY', name, 'COUNT', 30)).map(fields);
+  return {newest: entries[0] ?? {}, undo: entries[0]?.what === 'held' ? undefined : entries.find((e) => e.undo > 0)};
 }
 
 // offerUndo shows the button that takes a change back, while that is possible. It returns the last change.
 async function offerUndo(name, changed = false) {
   const asked = changing, {newest, undo} = await lastChanges(name);
+  if (!asked || changing !== asked) return newest; // another one is open
   asked.undo = undo;
   const offered = await offer($('change-undo'), !!undo, '', 'CONTAINER.UNDO', name);
-  setText($('change-undo'), undo ? `Undo (${undo.what}, for ${span((undo.undo - serverNow()) / 1000)} more)` : 'Undo');
+  setText($('change-undo'), undo ? `Undo (${undo.what}${undo.what === 'set' ? ` TTL ${undo.ttl}` : ''}, for ${span((undo.undo - serverNow()) / 1000)} more)` : 'Undo');
   if (changed && offered) $('change-undo').focus();
   return newest;
 }
@@ -822,7 +823,7 @@ $('change-undo').addEventListener('click', async () => {
   const {name, undo} = changing;
   try {
     const now = (await lastChanges(name)).undo;
-    if (now?.at !== undo.at || now.what !== undo.what) { // CONTAINER.UNDO takes back the newest, by any client
+    if (now?.at !== undo.at || now.etag !== undo.etag) { // CONTAINER.UNDO takes back the newest, by any client
       await offerUndo(name);
       return sayError($('change-error'), 'Someone else has changed this container meanwhile. Look at what Undo takes back now.');
     }
