@@ -7,16 +7,19 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 )
 
 // errProtocol is the error of bytes that are no reply.
 var errProtocol = errors.New("the leader sends what is no reply")
 
-// mostLine bounds a line of a reply. A buffer for replies holds one.
-const mostLine = 16 << 10
+const (
+	mostLine = 16 << 10  // of a line that head returns: a buffer for replies holds it
+	mostText = 512 << 20 // of a line that is a text, which a script can make as long as a string
+)
 
 // head returns the first line of the next reply with its end, valid until the next read. It does not consume
-// it.
+// it. Of a text that is longer than mostLine it is the beginning.
 func head(r *bufio.Reader) ([]byte, error) {
 	for n := 1; ; {
 		line, err := r.Peek(n)
@@ -33,7 +36,10 @@ func head(r *bufio.Reader) ([]byte, error) {
 			return nil, err
 		}
 		if n == mostLine {
-			return nil, errProtocol
+			if strings.IndexByte("+-(", line[0]) < 0 {
+				return nil, errProtocol
+			}
+			return line, nil
 		}
 		n = min(max(r.Buffered(), n+1), mostLine)
 	}
@@ -50,10 +56,9 @@ func copyReply(r *bufio.Reader, emit func([]byte) error) error {
 		if err != nil {
 			return err
 		}
-		if err := emit(line); err != nil {
+		if err := copyLine(r, emit); err != nil {
 			return err
 		}
-		discard(r, len(line))
 		if left > math.MaxInt-elems {
 			return errProtocol
 		}
@@ -63,6 +68,24 @@ func copyReply(r *bufio.Reader, emit func([]byte) error) error {
 		}
 	}
 	return nil
+}
+
+// copyLine passes a line to emit.
+func copyLine(r *bufio.Reader, emit func([]byte) error) error {
+	for n := 0; n < mostText; {
+		piece, err := r.ReadSlice('\n')
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return err
+		}
+		if err := emit(piece); err != nil {
+			return err
+		}
+		if err == nil {
+			return nil
+		}
+		n += len(piece)
+	}
+	return errProtocol
 }
 
 // parseHead returns what follows the first line of a reply: bytes of a string with its end, or elements.

@@ -16,6 +16,8 @@ func TestCopyReply(t *testing.T) {
 		"+OK\r\n", "-ERR no\r\n", ":12\r\n", "$0\r\n\r\n", "$5\r\nhe\nlo\r\n", "$-1\r\n", "*-1\r\n", "*0\r\n", "_\r\n", ",1.5\r\n", "#t\r\n",
 		"=7\r\ntxt:abc\r\n", "*2\r\n*1\r\n:1\r\n$1\r\na\r\n", "%2\r\n+a\r\n:1\r\n+b\r\n*1\r\n_\r\n", "~1\r\n+x\r\n", ">2\r\n+a\r\n+b\r\n",
 		"$300000\r\n" + strings.Repeat("x\n", 150000) + "\r\n", "*3\r\n" + strings.Repeat("$40000\r\n"+strings.Repeat("y", 40000)+"\r\n", 3),
+		"+" + strings.Repeat("x", mostLine-3) + "\r\n", "+" + strings.Repeat("x", mostLine-2) + "\r\n", "*2\r\n-ERR " + strings.Repeat("x", 300000) + "\r\n:1\r\n",
+		"(" + strings.Repeat("7", 2*mostLine-2) + "\r\n",
 	} {
 		for name, source := range map[string]*bufio.Reader{
 			"whole": bufio.NewReaderSize(strings.NewReader(reply+after), 2*mostLine),
@@ -35,7 +37,7 @@ func TestCopyReply(t *testing.T) {
 func TestNoReply(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"OK\r\n", "$x\r\n", "$-2\r\n", "*99999999999\r\n", "\r\n", "+OK\n", "+", "$3\r\nab", "$9223372036854775807\r\n", "?1\r\n",
-		"+" + strings.Repeat("x", 40000) + "\r\n"} {
+		":" + strings.Repeat("1", 40000) + "\r\n", "+" + strings.Repeat("x", 40000)} {
 		if err := copyReply(bufio.NewReaderSize(strings.NewReader(text), 2*mostLine), drop); err == nil {
 			t.Errorf("%.40q is a reply", text)
 		}
