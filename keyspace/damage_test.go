@@ -2,11 +2,14 @@ package keyspace
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -106,7 +109,7 @@ func TestScrubRepairs(t *testing.T) {
 			default:
 				drill.Check(t, o.opt.FS.Remove(path))
 			}
-			if err := o.storage.Scrub.Scrub(nil); err != nil {
+			if err := o.storage.Scrub.Scrub(t.Context(), nil); err != nil {
 				t.Fatalf("%s of %s: %v", mode, name, err)
 			}
 			s := o.Scrubber().Stats()
@@ -125,7 +128,7 @@ func TestScrubRepairs(t *testing.T) {
 			o.randomWrite(random, []string{"orders", "carts", "gone", "new"})
 		}
 		found := o.Scrubber().Stats().Found
-		if err := o.storage.Scrub.Scrub(nil); err != nil || o.Scrubber().Stats().Found != found {
+		if err := o.storage.Scrub.Scrub(t.Context(), nil); err != nil || o.Scrubber().Stats().Found != found {
 			t.Errorf("%s: a sound folder: %+v, %v", mode, o.Scrubber().Stats(), err)
 		}
 		o.checkFolder(o.dump())
@@ -149,7 +152,7 @@ func TestScrubRepairsJournals(t *testing.T) {
 			name = o.newestJournal()
 		}
 		o.flip(name, func(size int) int { return size - 30 })
-		if err := o.storage.Scrub.Scrub(nil); err != nil || o.Scrubber().Stats().Damaged != 0 {
+		if err := o.storage.Scrub.Scrub(t.Context(), nil); err != nil || o.Scrubber().Stats().Damaged != 0 {
 			t.Errorf("%s: %v, %+v", name, err, o.Scrubber().Stats())
 		}
 		if _, err := o.opt.FS.Lstat(filepath.Join(o.opt.Dir, name)); !os.IsNotExist(err) {
@@ -190,7 +193,7 @@ func TestRepairsUnderLoad(t *testing.T) {
 		for round := range 30 {
 			name := []string{datadir.CatalogueName, datadir.PartitionName(0), datadir.PartitionName(1), datadir.PartitionName(2)}[round%4]
 			o.flip(name, random.IntN)
-			drill.Report(t, o.storage.Scrub.Scrub(nil))
+			drill.Report(t, o.storage.Scrub.Scrub(t.Context(), nil))
 			if round%7 == 3 {
 				drill.Report(t, o.Save())
 			}
@@ -224,6 +227,43 @@ func TestBackupOfDamagedFiles(t *testing.T) {
 	o.opt.Log = zerolog.Nop()
 }
 
+// logHook is called with each line of a log.
+type logHook func(line string)
+
+func (h logHook) Write(line []byte) (int, error) {
+	h(string(line))
+	return len(line), nil
+}
+
+// A backup that is cancelled when it has found damage leaves the scrub to the background, at its pace.
+func TestCancelledBackupOfDamagedFiles(t *testing.T) {
+	t.Parallel()
+	disk := vfstest.New()
+	ctx, cancel := context.WithCancel(t.Context())
+	o := open(t, func(opt *Options) {
+		opt.FS, opt.Partitions = disk, 1
+		opt.Log = zerolog.New(logHook(func(line string) {
+			if strings.Contains(line, "a backup has found damage") {
+				disk.FailWrites.Store(true) // so a repair would be the error of the backup
+				cancel()
+			}
+		}))
+	})
+	o.put("0", "a", "{}", expiry.Inherit)
+	drill.Check(t, o.Save())
+	o.flip(datadir.PartitionName(0), func(size int) int { return size / 2 })
+	if err := o.BackupContext(ctx, filepath.Join(newDir(disk), "backup")); !errors.Is(err, context.Canceled) || storage.IsDamage(err) {
+		t.Errorf("the backup ends with %v", err)
+	}
+	for o.Scrubber().Stats().Found == 0 { // soon, or the test times out
+		runtime.Gosched()
+	}
+	disk.FailWrites.Store(false)
+	o.awaitWritable()
+	drill.Check(t, o.storage.Scrub.Scrub(t.Context(), nil))
+	o.checkFolder(o.dump())
+}
+
 // A compaction does not read the file, so what was damaged is whole again.
 func TestCompactionOfADamagedStore(t *testing.T) {
 	t.Parallel()
@@ -246,7 +286,7 @@ func TestRepairThatFails(t *testing.T) {
 	name := datadir.PartitionName(1)
 	o.flip(name, func(size int) int { return size / 2 })
 	disk.FailWrites.Store(true)
-	if err := o.storage.Scrub.Scrub(nil); !storage.IsDamage(err) {
+	if err := o.storage.Scrub.Scrub(t.Context(), nil); !storage.IsDamage(err) {
 		t.Errorf("a damaged file that stays so: %v", err)
 	}
 	if s := o.Scrubber().Stats(); s.Found != 1 || s.Repaired != 0 || s.Damaged != 1 || !strings.Contains(s.Damage, name) {

@@ -604,7 +604,7 @@ func TestScrubOfANode(t *testing.T) {
 		drill.Check(t, err)
 		text[len(text)/2] ^= 1
 		drill.Check(t, writeFile(n.opt.FS, path, text))
-		drill.Report(t, n.storage.Scrub.Scrub(nil))
+		drill.Report(t, n.storage.Scrub.Scrub(t.Context(), nil))
 		drill.Report(t, n.Damage())
 		if p := n.Position(); n.Unsettled() || !leads && p != at || leads && p == at {
 			t.Errorf("leader %v: it is at %+v, was at %+v", leads, p, at)

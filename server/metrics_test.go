@@ -109,7 +109,7 @@ func TestHealthOfADamagedFolder(t *testing.T) {
 	must(t, os.WriteFile(file, content, 0o600))
 	inTheWay := file + ".tmp"
 	must(t, os.MkdirAll(filepath.Join(inTheWay, "x"), 0o700))
-	if err := e.Keyspace().Scrubber().Scrub(nil); err == nil {
+	if err := e.Keyspace().Scrubber().Scrub(t.Context(), nil); err == nil {
 		t.Error("nothing is in the way")
 	}
 	status, body := get(t, s, "/healthz")
@@ -120,7 +120,7 @@ func TestHealthOfADamagedFolder(t *testing.T) {
 		t.Error("the metrics do not tell")
 	}
 	must(t, os.RemoveAll(inTheWay))
-	must(t, e.Keyspace().Scrubber().Scrub(nil))
+	must(t, e.Keyspace().Scrubber().Scrub(t.Context(), nil))
 	if status, body := get(t, s, "/healthz"); status != 200 || body != "ok\n" {
 		t.Errorf("after the repair: %d %s", status, body)
 	}

@@ -49,7 +49,10 @@ func (e *Engine) Backup(ctx context.Context, path string) error {
 		return err
 	}
 	e.Options.Log.Error().Err(err).Msg("a backup has found damage")
-	if err := e.Scrub.Scrub(e.backupPacer(ctx)); err != nil {
+	if err := e.Scrub.Scrub(ctx, e.backupPacer(ctx)); err != nil {
+		if ctx.Err() != nil {
+			e.Scrub.Ask() // the damage is there, whether anybody wants a backup or not
+		}
 		return err
 	}
 	return e.backup(ctx, path)

@@ -43,8 +43,8 @@ func (f *dataFile) Close() {
 
 // verify reads the file from the disk, and compares it with what was written. An *aof.DamageError is the
 // error for a difference.
-func (f *dataFile) verify(pacer *store.Pacer) error {
-	r := &fileReader{ctx: context.Background(), f: f.f, pacer: pacer, cold: true}
+func (f *dataFile) verify(ctx context.Context, pacer *store.Pacer) error {
+	r := &fileReader{ctx: ctx, f: f.f, pacer: pacer, cold: true}
 	defer r.dropCache(f.Size)
 	return f.check(r, nil)
 }

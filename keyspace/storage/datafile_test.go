@@ -43,7 +43,7 @@ func check(t *testing.T, f *dataFile) (checked, copied error) {
 	dir := vfstest.Dir + "/copy"
 	drill.Check(t, f.FS.Mkdir(dir, 0o700))
 	defer f.FS.RemoveAll(dir)
-	checked, copied = f.verify(nil), f.copyTo(t.Context(), dir, nil)
+	checked, copied = f.verify(t.Context(), nil), f.copyTo(t.Context(), dir, nil)
 	if copied == nil {
 		want := vfstest.Read(t, f.FS, f.Path)
 		if f.Text == "" {

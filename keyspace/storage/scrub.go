@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -136,7 +137,7 @@ func (s *Scrubber) Run() {
 			pace = s.due(now, began)
 		}
 		if pace > 0 {
-			_ = s.Scrub(store.NewPacer(pace, s.opt.stop, nil)) // it logs and notes the damage
+			_ = s.Scrub(context.Background(), store.NewPacer(pace, s.opt.stop, nil)) // it logs and notes the damage
 		}
 	}
 }
@@ -156,8 +157,8 @@ func (s *Scrubber) due(now, began int64) int64 {
 }
 
 // Scrub reads and checks all files, and has damaged ones written anew. It returns what is still damaged. A
-// nil pacer means at full speed.
-func (s *Scrubber) Scrub(pacer *store.Pacer) error {
+// nil pacer means at full speed. It fails when the context ends.
+func (s *Scrubber) Scrub(ctx context.Context, pacer *store.Pacer) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	s.running.Store(true)
@@ -172,10 +173,13 @@ func (s *Scrubber) Scrub(pacer *store.Pacer) error {
 		}
 		f, err := s.opt.folder.File(path)
 		if err == nil && f != nil {
-			err = f.verify(pacer)
+			err = f.verify(ctx, pacer)
 		}
 		if f != nil {
 			f.Close()
+		}
+		if ctx.Err() != nil {
+			return ctx.Err() // which may be why the file was not read to its end
 		}
 		if err != nil {
 			errs = append(errs, s.Repair(f, err))

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"path/filepath"
 	"runtime"
@@ -86,7 +87,7 @@ func TestScrub(t *testing.T) {
 	t.Parallel()
 	s, x, now, log, _ := scrubbed(t)
 	*now = 77
-	if err := s.Scrub(nil); err != nil || log.Len() > 0 {
+	if err := s.Scrub(t.Context(), nil); err != nil || log.Len() > 0 {
 		t.Errorf("sound files: %v; %s", err, log)
 	}
 	if got, want := s.Stats(), (ScrubStats{Last: 77, Scrubs: 1}); got != want {
@@ -96,7 +97,7 @@ func TestScrub(t *testing.T) {
 	vfstest.Write(t, x.disk, path, []byte("something else"))
 	x.fail = errors.New("the disk is full")
 	for range 2 { // it is found once
-		if err := s.Scrub(nil); !IsDamage(err) || !errors.Is(err, x.fail) {
+		if err := s.Scrub(t.Context(), nil); !IsDamage(err) || !errors.Is(err, x.fail) {
 			t.Errorf("a damaged file: %v", err)
 		}
 		got := s.Stats()
@@ -109,7 +110,7 @@ func TestScrub(t *testing.T) {
 	}
 	x.fail = nil
 	s.retry()
-	if got := s.Stats(); got.Found != 1 || got.Repaired != 1 || got.Damaged != 0 || got.Damage != "" || s.Scrub(nil) != nil {
+	if got := s.Stats(); got.Found != 1 || got.Repaired != 1 || got.Damaged != 0 || got.Damage != "" || s.Scrub(t.Context(), nil) != nil {
 		t.Errorf("%+v", got)
 	}
 }
@@ -131,7 +132,7 @@ func (h *openHook) Open(path string) (vfs.File, error) {
 func TestFormatThatIsRaisedIsNotDamaged(t *testing.T) {
 	t.Parallel()
 	for name, use := range map[string]func(e *Engine) error{
-		"scrub":  func(e *Engine) error { return e.Scrub.Scrub(nil) },
+		"scrub":  func(e *Engine) error { return e.Scrub.Scrub(t.Context(), nil) },
 		"backup": func(e *Engine) error { return e.backup(t.Context(), vfstest.Dir+"-backup") },
 	} {
 		disk := &openHook{FS: vfstest.New()}
@@ -153,7 +154,7 @@ func TestFormatThatIsRaisedIsNotDamaged(t *testing.T) {
 		if s := e.Scrub.Stats(); s.Found != 0 {
 			t.Errorf("%s: %+v", name, s)
 		}
-		if err := e.Scrub.Scrub(nil); err != nil || !e.CollectionsAllowed() || e.Scrub.Stats().Found != 0 {
+		if err := e.Scrub.Scrub(t.Context(), nil); err != nil || !e.CollectionsAllowed() || e.Scrub.Stats().Found != 0 {
 			t.Errorf("%s: the raised file: %v, %+v", name, err, e.Scrub.Stats())
 		}
 	}
@@ -179,7 +180,7 @@ func TestScrubsAreDue(t *testing.T) {
 	due(200 << 30 * spread / (24 * 3600))
 	x.bytes = 1 << 50
 	due(store.DefaultPace)
-	drill.Check(t, s.Scrub(nil))
+	drill.Check(t, s.Scrub(t.Context(), nil))
 	due(0)
 	*now += 24*hour - 1
 	due(0)
@@ -221,8 +222,19 @@ func TestStopEndsAScrub(t *testing.T) {
 	t.Parallel()
 	s, x, _, _, stop := scrubbed(t)
 	close(stop)
-	if err := s.Scrub(nil); err != nil || s.Stats().Scrubs != 0 || x.opened > 0 {
+	if err := s.Scrub(t.Context(), nil); err != nil || s.Stats().Scrubs != 0 || x.opened > 0 {
 		t.Errorf("%v, %+v, %d files", err, s.Stats(), x.opened)
+	}
+}
+
+// A context that ends, ends a scrub. What was not read is not damaged.
+func TestContextEndsAScrub(t *testing.T) {
+	t.Parallel()
+	s, x, _, log, _ := scrubbed(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Scrub(ctx, nil); !errors.Is(err, context.Canceled) || s.Stats() != (ScrubStats{}) || x.opened != 1 || log.Len() > 0 {
+		t.Errorf("%v, %+v, %d files; %s", err, s.Stats(), x.opened, log)
 	}
 }
 
