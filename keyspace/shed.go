@@ -1,7 +1,6 @@
 package keyspace
 
 import (
-	"slices"
 	"strings"
 
 	"mayfly/expiry"
@@ -172,6 +171,7 @@ func (tx *Tx) shedDue(t *table, due expiry.Limits, n int) int {
 	var found []*memtable.Entry
 	t.EachDuePage(due, tx.now, n, func(_ *tables.Collection, page *memtable.Entry) { found = append(found, page) })
 	var all []*shedding
+	of := make(map[*tables.Collection]*shedding)
 	for _, page := range found {
 		c := t.Pages.Collections.OfPage(t.Pages.ID(page))
 		if c == nil || c.Key == 0 || !page.Present() {
@@ -181,12 +181,12 @@ func (tx *Tx) shedDue(t *table, due expiry.Limits, n int) int {
 			tx.buryEntry(t, key, t.ID(key)) // first, so that the log knows what lived
 			continue
 		}
-		at := slices.IndexFunc(all, func(d *shedding) bool { return d.c == c })
-		if at < 0 {
-			at, all = len(all), append(all, &shedding{c: c})
+		if of[c] == nil {
+			of[c] = &shedding{c: c}
+			all = append(all, of[c])
 		}
 		tx.ks.shed.Add(tx.logDead(t, t.At(c.Key), []*memtable.Entry{page}, due.ByOwnTTL))
-		tx.shedPage(t, page, elements.Shed(t.Pages.Item(page).Body, due.ByOwnTTL), all[at])
+		tx.shedPage(t, page, elements.Shed(t.Pages.Item(page).Body, due.ByOwnTTL), of[c])
 	}
 	for _, done := range all {
 		tx.settleShed(t, done, true)
