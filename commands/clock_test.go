@@ -49,6 +49,7 @@ func TestClockMistakes(t *testing.T) {
 	w.expect("(error) ERR CLOCK SET needs the option clock manual, which is for tests", "CLOCK", "SET", "1")
 	w = newSteppedHarness(t)
 	for _, tt := range []struct{ want, command string }{
+		{"(error) ERR wrong number of arguments for 'clock' command; usage: CLOCK <NOW | ADVANCE seconds | SET moment>", "CLOCK"},
 		{"(integer) 1767225600000", "CLOCK ADVANCE 0"},
 		{"(integer) 1767225601001", "CLOCK ADVANCE 1.001"},
 		{"(integer) 1767225601501", "CLOCK ADVANCE 0.5"},

@@ -30,7 +30,7 @@ const (
 
 // ClockCommand shows the time and moves it.
 var ClockCommand = engine.Command{
-	Name: "clock", Since: engine.SinceFirst, Summary: "Shows the time by which documents die, and moves it in tests.",
+	Name: "clock", Syntax: "<NOW | ADVANCE seconds | SET moment>", Since: engine.SinceFirst, Summary: "Shows the time by which documents die, and moves it in tests.",
 	Sub: []engine.Command{
 		{
 			Name: "advance", Syntax: "seconds", Example: "3600",
