@@ -27,8 +27,8 @@ const (
 	computes harm = "computes without end or use" // several times as long as a guarded one
 	swells   harm = "takes memory without bound"  // more than muchMemory
 
-	muchMemory   = 120 << 20
-	littleMemory = 100 << 20 // of a guarded server; generous: the race detector doubles it
+	muchMemory   = 24 << 20
+	littleMemory = 20 << 20 // of a guarded server; generous: the race detector doubles it
 )
 
 // pieces writes data in pieces of a size, each a packet of its own, until the victim closes the connection.
@@ -69,18 +69,18 @@ func TestHazards(t *testing.T) {
 		{name: "ordinary bulk load, cut by the packets", harm: swells, attack: func(v *victim, nc net.Conn) {
 			// Each piece ends inside a command. Redcon starts anew in its buffer whenever it has caught up
 			// between two.
-			load := []byte(strings.Repeat(command("SET", "key", strings.Repeat("x", 10_000)), 150*100)) // 150 MB
+			load := []byte(strings.Repeat(command("SET", "key", strings.Repeat("x", 10_000)), 30*100)) // 30 MB
 			pieces(nc, load, 1<<20+1)
 		}},
 		{name: "a byte a TLS record", harm: dies, tls: true, attack: func(v *victim, nc net.Conn) {
-			pieces(nc, bytes.Repeat([]byte{'x'}, 60_000), 1)
+			pieces(nc, bytes.Repeat([]byte{'x'}, 8_000), 1)
 		}},
 		{name: "an inline command of many words", harm: computes, attack: func(v *victim, nc net.Conn) {
 			pieces(nc, append(bytes.Repeat([]byte("a "), 600_000), '\n'), 1<<20)
 		}},
 		{name: "a line without end", harm: swells, attack: func(v *victim, nc net.Conn) {
 			line := bytes.Repeat([]byte{'x'}, 1<<20)
-			for range 150 { // 150 MB
+			for range 30 { // 30 MB
 				if _, err := nc.Write(line); err != nil {
 					return
 				}
@@ -95,7 +95,7 @@ func TestHazards(t *testing.T) {
 			}
 		}},
 		{name: "a small pipeline of large replies that the client does not take", harm: swells, attack: func(v *victim, nc net.Conn) {
-			pieces(nc, bytes.Repeat([]byte("BIG\r\n"), 400), 1<<20)
+			pieces(nc, bytes.Repeat([]byte("BIG\r\n"), 50), 1<<20)
 			_, _ = nc.Read(make([]byte, 1)) // it has begun
 			eventually(v.t, "it waits", func() bool { return v.asleep() || !v.alive() })
 		}},

@@ -70,7 +70,8 @@ func TestVictim(t *testing.T) {
 		t.Skip("only as a child process of the tests of hazards")
 	}
 	// Go's own bound of a gigabyte takes longer to reach than a test should.
-	debug.SetMaxStack(8 << 20)
+	debug.SetMaxStack(1 << 20)
+	debug.SetGCPercent(100) // its memory is what it holds, not the garbage of a test
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	must(t, err)
 	config := (*tls.Config)(nil)
