@@ -2,6 +2,7 @@ package scripts
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"mayfly/test/drill"
@@ -26,10 +27,11 @@ func TestTableConstructors(t *testing.T) {
 		{"x = f(), 'a', 'b', y = f()", "ab", "p", "1"},
 	}
 	for _, n := range []int{1, 2, 49, 50, 51, 99, 100, 101, 30_000} {
-		list := "1"
+		fields := []string{"1"}
 		for i := 2; i <= n; i++ {
-			list += fmt.Sprint(",", i%100)
+			fields = append(fields, fmt.Sprint(i%100))
 		}
+		list := strings.Join(fields, ",")
 		for _, tail := range tails {
 			script := "local function f() return 'p', 'q' end local function make(...) return {" + list + "," + tail.fields + "} end local t = make('p', 'q')\n" +
 				"for i = 2, " + fmt.Sprint(n) + " do if t[i] ~= i % 100 then return 'field ' .. i .. ' is ' .. tostring(t[i]) end end\n" +
