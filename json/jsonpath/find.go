@@ -371,10 +371,14 @@ func absolute(n, length int) int {
 
 // selects reports whether a filter holds for the value at a position.
 func (e *evaluation) selects(f *filter, at int) bool {
+any:
 	for _, all := range f.any {
-		if !slices.ContainsFunc(all, func(c condition) bool { return !e.holds(&c, at) }) {
-			return true
+		for i := range all { // in place: a copy of a condition would be on the heap for each value
+			if !e.holds(&all[i], at) {
+				continue any
+			}
 		}
+		return true
 	}
 	return false
 }
