@@ -157,7 +157,7 @@ func (w *harness) dump() []string {
 		items := map[string]string{}
 		for cursor := uint64(0); ; {
 			cursor = tx.Scan(c, cursor, 100, func(id string, it keyspace.Item) {
-				items[id] = fmt.Sprintf("%s/%s %c %q ts=%d own=%d v=%d", c.Name(), id, it.Kind, it.Body, it.TS, it.ExpireAt, it.Version)
+				items[id] = fmt.Sprintf("%s/%s %c %s ts=%d own=%d v=%d", c.Name(), id, it.Kind, it.Body, it.TS, it.ExpireAt, it.Version)
 			})
 			if cursor == 0 {
 				break

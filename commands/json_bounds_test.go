@@ -19,22 +19,24 @@ func TestJSONIsBounded(t *testing.T) {
 	t.Parallel()
 	drill.Slow(t) // its documents are large
 	w := newHarness(t)
+	const size = 4 << 20
+	w.host.options["max-value-size"] = strconv.Itoa(size)
 	w.do(3, "HELLO", "3")
 	repeat := func(s string, n int) string { return strings.Repeat(s+",", n-1) + s }
 	const many = 1_200_000
 	long := `"` + strings.Repeat("x", 1<<20) + `"`
-	escaped := `"` + strings.Repeat("x", 15<<20) + `\u0000"`
+	const often = engine.MinQueueLimit/size + 2 // values of nearly this size are more than a reply may take
+	escaped := `"` + strings.Repeat("x", size*15/16) + `\u0000"`
 	for key, doc := range map[string]string{
 		"ints":  "[" + repeat("1", many) + "]",
-		"more":  "[" + repeat("1", 2*many) + "]",
 		"empty": "[" + repeat("[]", many/4) + "]",
 		"rows":  "[" + repeat("[["+repeat("1", many/4)+"]]", 4) + "]",
 		"words": "[" + repeat(`"xxxxxxxx"`, many/10) + "]",
 		"deep":  strings.Repeat("[", 126) + repeat("1", many/4) + strings.Repeat("]", 126),
 		"word":  escaped,
-		"text":  strings.Repeat("[", 9) + escaped + strings.Repeat("]", 9),
-		"names": strings.Repeat("[", 9) + "{" + escaped + ":1}" + strings.Repeat("]", 9),
-		"long":  strings.Repeat(`{"a":`, 126) + `"` + strings.Repeat("x", 4<<20) + `"` + strings.Repeat("}", 126),
+		"text":  strings.Repeat("[", often) + escaped + strings.Repeat("]", often),
+		"names": strings.Repeat("[", often) + "{" + escaped + ":1}" + strings.Repeat("]", often),
+		"long":  strings.Repeat(`{"a":`, 126) + `"` + strings.Repeat("x", size/4) + `"` + strings.Repeat("}", 126),
 	} {
 		w.expect("OK", "JSON.SET", key, "$", doc)
 	}
@@ -42,7 +44,7 @@ func TestJSONIsBounded(t *testing.T) {
 		budget  = "the path reads the document too often"
 		matches = "the path matches too many values: legal are up to 1048576"
 		reply   = "the reply takes more than"
-		growth  = "the document would have more than 16777216 bytes"
+		growth  = "the document would have more than 4194304 bytes"
 	)
 	triplets := []string{"JSON.MSET"}
 	for range 1000 {
@@ -69,13 +71,13 @@ func TestJSONIsBounded(t *testing.T) {
 		{budget, []string{"JSON.MERGE", "empty", "$[*]", "{" + strings.TrimSuffix(nulls.String(), ",") + "}"}},
 		{reply, []string{"JSON.GET", "deep", "INDENT", strings.Repeat(" ", 32), "NEWLINE", "\n", "."}},
 		{reply, append(append([]string{"JSON.MGET"}, strings.Split(strings.Repeat("long ", 200), " ")[:200]...), ".")},
-		{reply, []string{"JSON.RESP", "more"}},
+		{reply, []string{"JSON.RESP", "ints"}},
 		{reply, []string{"JSON.RESP", "text", "$..*"}},
 		{reply, []string{"JSON.RESP", "names", "$..*"}},
 		{reply, []string{"JSON.GET", "text", "$..*", "FORMAT", "EXPAND"}},
 		{reply, []string{"JSON.GET", "names", "$..*", "FORMAT", "EXPAND"}},
 		{reply, []string{"JSON.ARRPOP", "rows", "FORMAT", "EXPAND", "$[*]"}},
-		{reply, append([]string{"JSON.GET", "word", "FORMAT", "EXPAND1"}, slices.Repeat([]string{"$"}, 9)...)},
+		{reply, append([]string{"JSON.GET", "word", "FORMAT", "EXPAND1"}, slices.Repeat([]string{"$"}, often)...)},
 		{growth, []string{"JSON.ARRAPPEND", "empty", "$[*]", long}},
 		{growth, []string{"JSON.ARRINSERT", "empty", "$[*]", "0", long}},
 		{growth, []string{"JSON.STRAPPEND", "words", "$[*]", long}},
