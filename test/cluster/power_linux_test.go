@@ -262,11 +262,10 @@ func TestClusterFullDisk(t *testing.T) {
 
 func fillDisks(t *testing.T, reserve string) {
 	c := harness.NewCluster(t, append([]string{"--disk-reserve", reserve}, ledgerArgs...)...)
-	filler := make(map[*harness.Node]string)
+	const size = 160 << 20
 	for range 3 {
-		disk := harness.SmallDisk(t, 160<<20)
 		n := c.Add()
-		filler[n], n.Dir = filepath.Join(disk, "filler"), filepath.Join(disk, "data")
+		n.Dir = filepath.Join(harness.SmallDisk(t, size), "data")
 	}
 	c.StartAll(0)
 	leader := c.Leader()
@@ -276,11 +275,11 @@ func fillDisks(t *testing.T, reserve string) {
 	value := strings.Repeat("x", 100_000)
 	full := func(n *harness.Node) {
 		t.Helper()
-		drill.Check(t, harness.Fill(filler[n]))
+		drill.Check(t, harness.Fill(filepath.Dir(n.Dir)))
 	}
 	empty := func(n *harness.Node) {
 		t.Helper()
-		drill.Check(t, os.Remove(filler[n]))
+		drill.Check(t, harness.Resize(filepath.Dir(n.Dir), size))
 	}
 	for _, n := range []*harness.Node{c.Others(leader)[0], leader} {
 		l.awaitSteps(5)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"mayfly/test/drill"
 	"mayfly/test/harness"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -23,12 +22,12 @@ func TestFullDisk(t *testing.T) {
 	for _, fsync := range []string{"always", "everysec"} {
 		t.Run(fsync, func(t *testing.T) {
 			t.Parallel()
-			disk, metrics := harness.SmallDisk(t, 8<<20), harness.FreeAddress(t)
+			const size = 8 << 20
+			disk, metrics := harness.SmallDisk(t, size), harness.FreeAddress(t)
 			dir := filepath.Join(disk, "data")
 			p := harness.Start(t, dir, "--appendfsync", fsync, "--metrics-addr", metrics, "--disk-reserve", "0")
 			c := p.Client()
-			filler := filepath.Join(disk, "filler")
-			drill.Check(t, harness.Fill(filler))
+			drill.Check(t, harness.Fill(disk))
 			acknowledged, refusal := writeUntilRefused(t, c)
 			t.Logf("%d writes were acknowledged before the disk was full", acknowledged)
 			if !strings.HasPrefix(refusal, "MISCONF ") || !strings.Contains(refusal, "no space left on device") {
@@ -47,7 +46,7 @@ func TestFullDisk(t *testing.T) {
 				t.Error("the metrics say nothing of it")
 			}
 
-			drill.Check(t, os.Remove(filler))
+			drill.Check(t, harness.Resize(disk, size))
 			harness.WaitFor(t, "writing to resume", func() bool { return c.Set(t.Context(), "later", "v", 0).Err() == nil })
 			if info := c.Info(t.Context(), "persistence").Val(); !strings.Contains(info, "aof_last_write_status:ok") {
 				t.Errorf("INFO does not say that it works again:\n%s", info)
@@ -59,12 +58,12 @@ func TestFullDisk(t *testing.T) {
 
 			// And now a kill while the disk is full; it is still full at the next start, which may
 			// refuse but must not harm anything.
-			drill.Check(t, harness.Fill(filler))
+			drill.Check(t, harness.Fill(disk))
 			acknowledged, _ = writeUntilRefused(t, c)
 			p.Signal(syscall.SIGKILL)
 			p.Wait()
 			killWhileStarting(t, dir, ready)
-			drill.Check(t, os.Remove(filler))
+			drill.Check(t, harness.Resize(disk, size))
 			p = harness.Start(t, dir)
 			checkKeys(t, p.Client(), acknowledged)
 			p.Terminate()

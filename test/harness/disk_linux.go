@@ -3,7 +3,6 @@ package harness
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -28,21 +27,23 @@ func SmallDisk(t *testing.T, bytes int) (path string) {
 	return path
 }
 
-// Fill writes a file that leaves so little of the disk that some hundred writes fill it.
+// Fill takes all but so little from a small disk that some hundred writes fill it.
 func Fill(path string) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	const left = 256 << 10
-	for size := int64(0); ; size += left {
-		if _, err := f.Write(make([]byte, left)); errors.Is(err, syscall.ENOSPC) {
-			return f.Truncate(size - left)
-		} else if err != nil {
+	for {
+		var s syscall.Statfs_t
+		if err := syscall.Statfs(path, &s); err != nil {
+			return err
+		}
+		used := int(s.Blocks-s.Bfree) * int(s.Bsize)
+		if err := Resize(path, used+256<<10); !errors.Is(err, syscall.EINVAL) { // more is in use by now
 			return err
 		}
 	}
+}
+
+// Resize gives a small disk another size.
+func Resize(path string, bytes int) error {
+	return syscall.Mount("tmpfs", path, "tmpfs", syscall.MS_REMOUNT, fmt.Sprintf("size=%d", bytes))
 }
 
 // InjectFsyncs changes every fsync of a process until the function it gives is called: effect is one of
