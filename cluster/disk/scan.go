@@ -251,7 +251,7 @@ func (c *content) rewrite() error {
 		return err
 	}
 	defer f.Close()
-	buf := make([]byte, 1<<20)
+	buf := make([]byte, min(1<<20, c.end-c.run))
 	for at := c.run; at < c.end; {
 		n := min(int64(len(buf)), c.end-at)
 		if _, err := f.ReadAt(buf[:n], at); err != nil {
