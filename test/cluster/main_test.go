@@ -52,10 +52,8 @@ func do(c *harness.Cluster, args ...any) (reply any) {
 		if leader == nil {
 			return false
 		}
-		client := leader.Connect()
-		defer client.Close()
 		var err error
-		reply, err = client.Do(c.T.Context(), args...).Result()
+		reply, err = leader.Do(c.T.Context(), args...)
 		if err != nil && !harness.Temporary(err) && !errors.Is(err, redis.Nil) {
 			c.T.Fatalf("%v: %v", args, err)
 		}
