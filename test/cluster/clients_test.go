@@ -32,16 +32,12 @@ func TestClusterClients(t *testing.T) {
 	defer sentinel.Close()
 	programs = append(programs, inGo(t, "go-redis ClusterClient", cluster), inGo(t, "go-redis FailoverClient", sentinel))
 	interpreter := harness.Python(t)
-	for _, kind := range []string{"cluster", "sentinel"} {
-		args := append([]string{"test/cluster/testdata/cluster_redis_py.py", kind}, addrs...)
-		programs = append(programs, script(t, "redis-py "+kind, exec.Command(interpreter, args...)))
-	}
+	py := exec.Command(interpreter, append([]string{"test/cluster/testdata/cluster_redis_py.py"}, addrs...)...)
+	programs = append(programs, script(t, "redis-py", py)...)
 	node, modules := harness.InstallInNode(t, "ioredis", harness.IoredisVersions[len(harness.IoredisVersions)-1])
-	for _, kind := range []string{"cluster", "sentinel"} {
-		cmd := exec.Command(node, append([]string{"test/cluster/testdata/cluster_ioredis.js", kind}, addrs...)...)
-		cmd.Env = append(cmd.Environ(), "NODE_PATH="+modules)
-		programs = append(programs, script(t, "ioredis "+kind, cmd))
-	}
+	js := exec.Command(node, append([]string{"test/cluster/testdata/cluster_ioredis.js"}, addrs...)...)
+	js.Env = append(js.Environ(), "NODE_PATH="+modules)
+	programs = append(programs, script(t, "ioredis", js)...)
 	cli := harness.Need(t, "redis-cli")
 	host, port, _ := strings.Cut(c.Nodes[0].ClientAddr, ":")
 
@@ -49,7 +45,7 @@ func TestClusterClients(t *testing.T) {
 		t.Helper()
 		for _, p := range programs {
 			before := p.count()
-			c.Await(fmt.Sprintf("%s to go on after %s; the last error: %s", p.name, after, p.lastError()), func() bool { return p.count() >= before+5 })
+			c.Await(fmt.Sprintf("%s to go on after %s; the last error: %s", p.name, after, p.lastError()), func() bool { return p.count() >= before+3 })
 		}
 		out, err := exec.Command(cli, "-c", "-h", host, "-p", port, "SET", "cli", after).CombinedOutput()
 		if err != nil || !strings.HasSuffix(strings.TrimSpace(string(out)), "OK") {
@@ -123,7 +119,7 @@ func inGo(t *testing.T, name string, c redis.UniversalClient) *program {
 			select {
 			case <-stopping:
 				return
-			case <-time.After(20 * time.Millisecond):
+			case <-time.After(100 * time.Millisecond):
 			}
 			err := c.Set(t.Context(), key, n, 0).Err()
 			got := 0
@@ -143,10 +139,10 @@ func inGo(t *testing.T, name string, c redis.UniversalClient) *program {
 	return p
 }
 
-// script is a program in a process of its own, which ends with its input.
-func script(t *testing.T, name string, cmd *exec.Cmd) *program {
+// script is a process with a client for clusters and one for Sentinel, which ends with its input.
+func script(t *testing.T, name string, cmd *exec.Cmd) []*program {
 	t.Helper()
-	p := &program{t: t, name: name}
+	cluster, sentinel := &program{t: t, name: name + " cluster"}, &program{t: t, name: name + " sentinel"}
 	var said harness.LogBuffer
 	cmd.Stderr = &said
 	in, err1 := cmd.StdinPipe()
@@ -158,14 +154,17 @@ func script(t *testing.T, name string, cmd *exec.Cmd) *program {
 		lines := bufio.NewReader(out)
 		for {
 			line, err := lines.ReadString('\n')
-			if err == nil {
-				p.said(strings.TrimSpace(line))
+			kind, text, _ := strings.Cut(strings.TrimSpace(line), " ")
+			if err == nil && kind == "sentinel" {
+				sentinel.said(text)
+			} else if err == nil {
+				cluster.said(text)
 			} else if errors.Is(err, io.EOF) {
 				return
 			}
 		}
 	}()
-	p.stop = sync.OnceFunc(func() {
+	stop := sync.OnceFunc(func() {
 		_ = in.Close()
 		timer := time.AfterFunc(harness.Patience, func() { _ = cmd.Process.Kill() })
 		<-read
@@ -173,6 +172,7 @@ func script(t *testing.T, name string, cmd *exec.Cmd) *program {
 			t.Errorf("%s: %v\n%s", name, err, harness.LastLines(said.String(), 20))
 		}
 	})
-	t.Cleanup(p.stop)
-	return p
+	t.Cleanup(stop)
+	cluster.stop, sentinel.stop = stop, stop
+	return []*program{cluster, sentinel}
 }

@@ -1,7 +1,7 @@
-"""A program that uses redis-py with a cluster, and changes nothing when the leader does.
+"""A program that uses redis-py with a cluster and with Sentinel, and changes nothing when the leader does.
 
-Arguments: cluster or sentinel, and host:port of each node. It increments a number, writes it and reads it back; it prints the
-number each time, or the error, until its input ends.
+Arguments: host:port of each node. Both clients write a number and read it back. Each time it prints which of them, cluster or
+sentinel, and the number, or the error, until its input ends.
 """
 import sys
 import threading
@@ -14,20 +14,28 @@ from redis.sentinel import Sentinel
 # not copy it.
 RedisCluster.__deepcopy__ = lambda self, memo: self
 
-kind, addresses = sys.argv[1], [a.rsplit(":", 1) for a in sys.argv[2:]]
-if kind == "cluster":
-    r = RedisCluster(startup_nodes=[ClusterNode(host, int(port)) for host, port in addresses], socket_timeout=5)
-else:
-    r = Sentinel([(host, int(port)) for host, port in addresses], socket_timeout=1).master_for("mymaster", socket_timeout=5)
-
+nodes = [(host, int(port)) for host, port in (a.rsplit(":", 1) for a in sys.argv[1:])]
 ended = threading.Event()
+
+
+def work(kind, r):
+    n = 0
+    while not ended.wait(0.1):
+        n += 1
+        try:
+            r.set("python-" + kind, n)
+            got = int(r.get("python-" + kind))
+            said = f"ok {n}" if got == n else f"wrong {n} is {got}"
+        except Exception as e:  # RedisClusterException is no RedisError
+            said = f"error {type(e).__name__}: {e}".replace("\n", " ")
+        sys.stdout.write(f"{kind} {said}\n")  # at once: lines of two threads do not mix
+        sys.stdout.flush()
+
+
 threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
-n = 0
-while not ended.wait(0.02):
-    n += 1
-    try:
-        r.set("python-" + kind, n)
-        got = int(r.get("python-" + kind))
-        print(f"ok {n}" if got == n else f"wrong {n} is {got}", flush=True)
-    except Exception as e:  # RedisClusterException is no RedisError
-        print(f"error {type(e).__name__}: {e}".replace("\n", " "), flush=True)
+clients = {
+    "cluster": RedisCluster(startup_nodes=[ClusterNode(host, port) for host, port in nodes], socket_timeout=5),
+    "sentinel": Sentinel(nodes, socket_timeout=1).master_for("mymaster", socket_timeout=5),
+}
+for kind, client in clients.items():
+    threading.Thread(target=work, args=(kind, client)).start()
