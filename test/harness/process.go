@@ -43,8 +43,8 @@ func (quiet) Printf(context.Context, string, ...any) {}
 
 // Main runs the tests of a package: it builds mayfly once for all of them, and lets them run in the root of
 // the module. The quick form starts no program and builds none. Twice as many tests as usual run at once:
-// they wait for programs most of the time.
-func Main(m *testing.M) {
+// they wait for programs most of the time. What tests share ends after them.
+func Main(m *testing.M, ends ...func()) {
 	flag.Parse()
 	cores := runtime.GOMAXPROCS(0)
 	if parallel := flag.Lookup("test.parallel").Value; parallel.String() == strconv.Itoa(cores) {
@@ -56,7 +56,11 @@ func Main(m *testing.M) {
 		panic(err)
 	}
 	redis.SetLogger(quiet{})
-	os.Exit(run(m))
+	code := run(m)
+	for _, end := range ends {
+		end()
+	}
+	os.Exit(code)
 }
 
 func run(m *testing.M) (code int) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"math"
@@ -13,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,25 +28,44 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// browser is Chromium on the page of a server. Errors of its scripts and violations of the content security
-// policy fail the test.
+// browser is a window of Chromium on the page of a server. Errors of its scripts and violations of the
+// content security policy fail the test.
 type browser struct {
 	t   *testing.T
 	ctx context.Context
 }
 
-func openBrowser(t *testing.T, url string) *browser {
-	t.Helper()
+// endChromium ends the browser of startChromium.
+var endChromium = func() {}
+
+// startChromium starts one browser for all tests: a start costs as much as a test. It draws without a process
+// of its own for that. The context that it returns is that of the first window, which stays empty.
+var startChromium = sync.OnceValues(func() (context.Context, error) {
 	// The headless shell takes a third of the processor time. Debian's script of this name outlives a kill.
 	path, err := exec.LookPath("/usr/lib/chromium/chromium-headless-shell")
 	if err != nil {
-		path = harness.Need(t, "chromium")
+		path, err = exec.LookPath("chromium")
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.WindowSize(1200, 1300),
-		chromedp.WSURLReadTimeout(harness.Patience))
-	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
+	if err != nil {
+		return nil, err
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.Flag("in-process-gpu", true), chromedp.WindowSize(1200, 1300), chromedp.WSURLReadTimeout(harness.Patience))
+	ctx, end := chromedp.NewExecAllocator(context.Background(), options...)
+	endChromium = end
+	ctx, _ = chromedp.NewContext(ctx) // ends with the browser
+	return ctx, chromedp.Run(ctx)
+})
+
+// openBrowser opens a window, which shares neither cookies nor storage with others.
+func openBrowser(t *testing.T, url string) *browser {
+	t.Helper()
+	ctx, err := startChromium()
+	if errors.Is(err, exec.ErrNotFound) {
+		harness.Absent(t, "chromium is not installed")
+	}
+	drill.Check(t, err)
+	ctx, cancel := chromedp.NewContext(ctx, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
 	ctx, cancel = context.WithTimeout(ctx, 8*harness.Patience) // a story has some forty steps
 	t.Cleanup(cancel)
@@ -71,7 +92,7 @@ func (b *browser) run(actions ...chromedp.Action) {
 // poll waits until an expression of JavaScript is true. Looking with every frame would have the browser draw
 // without end.
 func poll(expression string) chromedp.Action {
-	return chromedp.Poll(expression, nil, chromedp.WithPollingInterval(10*time.Millisecond), chromedp.WithPollingTimeout(harness.Patience))
+	return chromedp.Poll(expression, nil, chromedp.WithPollingInterval(30*time.Millisecond), chromedp.WithPollingTimeout(harness.Patience))
 }
 
 // await waits until an expression of JavaScript is true.

@@ -6,4 +6,4 @@ import (
 	"mayfly/test/harness"
 )
 
-func TestMain(m *testing.M) { harness.Main(m) }
+func TestMain(m *testing.M) { harness.Main(m, func() { endChromium() }) }
