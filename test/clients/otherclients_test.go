@@ -20,7 +20,7 @@ func TestRedisPy(t *testing.T) {
 func TestRedisPyCache(t *testing.T) {
 	harness.Parallel(t)
 	python, modules := harness.CachingRedisPy(t)
-	program := exec.Command(python, "-B", "test/clients/testdata/redis_py_cache.py")
+	program := exec.Command(python, "test/clients/testdata/redis_py_cache.py")
 	program.Env = append(program.Environ(), "PYTHONPATH="+modules)
 	runScript(t, program)
 }

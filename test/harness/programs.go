@@ -132,7 +132,7 @@ const (
 // it is fetched from where this machine has its packages from.
 func CachingRedisPy(t *testing.T) (python, modules string) {
 	t.Helper()
-	python = Need(t, "python3")
+	python = Python(t)
 	dir := install(t, "redis-py-6.1.0", func(dir string) {
 		out, err := exec.Command("apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", "Codename: bookworm").Output()
 		mirror, _, _ := strings.Cut(string(out), "\n")

@@ -20,6 +20,7 @@ def eventually(read, want):
     end = time.monotonic() + 30
     while (got := read()) != want:
         assert time.monotonic() < end, f"the cache has {got!r}, not {want!r}"
+        time.sleep(0.01)
     assert read() == want
 
 
