@@ -40,12 +40,9 @@ func worker(t *testing.T, language string) string {
 func TestWorkerInGo(t *testing.T) {
 	harness.Parallel(t)
 	killWorkers(t, func(t *testing.T, port string) func() *exec.Cmd {
-		source := harness.WriteFile(t, "main.go", strings.ReplaceAll(worker(t, "go"), ":6379", ":"+port))
-		program := filepath.Join(t.TempDir(), "worker")
-		if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", program, source).CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-		return func() *exec.Cmd { return exec.Command(program) }
+		source, program := harness.ProgramFolder(t, worker(t, "go")), filepath.Join(t.TempDir(), "worker")
+		drill.Check(t, harness.Link(program, filepath.Join(source, "main.go"), filepath.Join(source, "at.go")))
+		return func() *exec.Cmd { return exec.Command(program, "6379=127.0.0.1:"+port) }
 	})
 }
 

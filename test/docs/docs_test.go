@@ -3,7 +3,6 @@ package docs
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"go/ast"
@@ -591,10 +590,9 @@ func TestDocsPrograms(t *testing.T) {
 // localhost is; nil: the program knows none.
 func runGo(t *testing.T, program string, at func(port string) string, args ...string) string {
 	t.Helper()
-	local := regexp.MustCompile(`"localhost:(\d+)"`)
-	dir := programFolder(t, local.ReplaceAllString(program, `at("$1")`))
+	dir := harness.ProgramFolder(t, program)
 	args = append([]string{"run", filepath.Join(dir, "main.go"), filepath.Join(dir, "at.go")}, args...)
-	for _, m := range local.FindAllStringSubmatch(program, -1) {
+	for _, m := range harness.Local.FindAllStringSubmatch(program, -1) {
 		args = append(args, m[1]+"="+at(m[1]))
 	}
 	cmd := exec.Command("go", args...)
@@ -606,49 +604,6 @@ func runGo(t *testing.T, program string, at func(port string) string, args ...st
 	}
 	return string(out)
 }
-
-// programFolder returns a folder with a program, in the user's cache folder. It has the same path each time:
-// so go run links the program once.
-func programFolder(t *testing.T, program string) string {
-	t.Helper()
-	cache, err := os.UserCacheDir()
-	drill.Check(t, err)
-	dir := filepath.Join(cache, "mayfly-tests", fmt.Sprintf("program-%x", sha256.Sum256([]byte(program+atArguments))))
-	if _, err := os.Stat(dir); err == nil {
-		return dir
-	}
-	drill.Check(t, os.MkdirAll(filepath.Dir(dir), 0o755))
-	fresh, err := os.MkdirTemp(filepath.Dir(dir), "fresh-")
-	drill.Check(t, err)
-	defer os.RemoveAll(fresh) // in vain once it is renamed
-	for name, text := range map[string]string{
-		"main.go": program, "at.go": atArguments,
-	} {
-		drill.Check(t, os.WriteFile(filepath.Join(fresh, name), []byte(text), 0o600))
-	}
-	if err := os.Rename(fresh, dir); err != nil && !errors.Is(err, fs.ErrExist) { // another run may be first
-		t.Fatal(err)
-	}
-	return dir
-}
-
-// atArguments gives a program of the docs the addresses that stand for those in it.
-const atArguments = `package main
-
-import (
-	"os"
-	"strings"
-)
-
-func at(port string) string {
-	for _, arg := range os.Args[1:] {
-		if address, ok := strings.CutPrefix(arg, port+"="); ok {
-			return address
-		}
-	}
-	panic("no address for port " + port)
-}
-`
 
 // printed returns what a program prints: what the comment at the end of a line says.
 func printed(program string) (text string) {

@@ -15,7 +15,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -89,10 +88,13 @@ func run(m *testing.M) (code int) {
 	return m.Run()
 }
 
-// Build puts mayfly at a path. go run keeps what it has linked, so packages of tests and later runs share it;
-// go build links anew.
-func Build(path string, flags ...string) error {
-	args := slices.Concat([]string{"run", "-exec", "echo"}, flags, []string{"."})
+// Build puts mayfly at a path.
+func Build(path string, flags ...string) error { return Link(path, append(flags, ".")...) }
+
+// Link puts a program at a path. go run keeps what it has linked, so packages of tests and later runs share
+// it; go build links anew.
+func Link(path string, args ...string) error {
+	args = append([]string{"run", "-exec", "echo"}, args...)
 	for linked := false; ; linked = true {
 		cmd := exec.Command("go", args...)
 		var said bytes.Buffer // what it downloads, and errors

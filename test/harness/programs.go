@@ -2,9 +2,14 @@ package harness
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -154,3 +159,51 @@ func CachingRedisPy(t *testing.T) (python, modules string) {
 
 // Endless is a script that runs until something ends it.
 const Endless = "while true do end"
+
+// Local finds the addresses in programs of the docs.
+var Local = regexp.MustCompile(`"localhost:(\d+)"`)
+
+// ProgramFolder returns a folder with a program of the docs, in the user's cache folder. It has the same path
+// each time, so go run links the program once. Arguments such as 6379=127.0.0.1:7000 say where a port of
+// localhost is.
+func ProgramFolder(t *testing.T, program string) string {
+	t.Helper()
+	program = Local.ReplaceAllString(program, `at("$1")`)
+	cache, err := os.UserCacheDir()
+	drill.Check(t, err)
+	dir := filepath.Join(cache, "mayfly-tests", fmt.Sprintf("program-%x", sha256.Sum256([]byte(program+atArguments))))
+	if _, err := os.Stat(dir); err == nil {
+		return dir
+	}
+	drill.Check(t, os.MkdirAll(filepath.Dir(dir), 0o755))
+	fresh, err := os.MkdirTemp(filepath.Dir(dir), "fresh-")
+	drill.Check(t, err)
+	defer os.RemoveAll(fresh) // in vain once it is renamed
+	for name, text := range map[string]string{
+		"main.go": program, "at.go": atArguments,
+	} {
+		drill.Check(t, os.WriteFile(filepath.Join(fresh, name), []byte(text), 0o600))
+	}
+	if err := os.Rename(fresh, dir); err != nil && !errors.Is(err, fs.ErrExist) { // another run may be first
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// atArguments gives a program of the docs the addresses that stand for those in it.
+const atArguments = `package main
+
+import (
+	"os"
+	"strings"
+)
+
+func at(port string) string {
+	for _, arg := range os.Args[1:] {
+		if address, ok := strings.CutPrefix(arg, port+"="); ok {
+			return address
+		}
+	}
+	panic("no address for port " + port)
+}
+`
