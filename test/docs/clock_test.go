@@ -25,11 +25,7 @@ func TestDocsClockFiles(t *testing.T) {
 		if len(files) != len(names) {
 			t.Fatalf("%s has %d files, want %q", clockPage, len(files), names)
 		}
-		dir := t.TempDir()
-		for i, name := range names {
-			drill.Check(t, os.WriteFile(filepath.Join(dir, name), []byte(files[i]), 0o600))
-		}
-		cmd := command(dir)
+		cmd := command(harness.SourceFolder(t, map[string]string{names[0]: files[0], names[1]: files[1]}))
 		cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(harness.Binary)+string(os.PathListSeparator)+os.Getenv("PATH"))
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%v\n%s", err, out)
@@ -37,7 +33,7 @@ func TestDocsClockFiles(t *testing.T) {
 	}
 	t.Run("go", func(t *testing.T) {
 		run(t, "go", [2]string{"mayfly_test.go", "orders_test.go"}, func(dir string) *exec.Cmd {
-			return exec.Command("go", "test", filepath.Join(dir, "mayfly_test.go"), filepath.Join(dir, "orders_test.go"))
+			return exec.Command("go", "test", "-count=1", "-ldflags=-s -w", filepath.Join(dir, "mayfly_test.go"), filepath.Join(dir, "orders_test.go"))
 		})
 	})
 	t.Run("python", func(t *testing.T) {

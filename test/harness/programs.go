@@ -163,15 +163,20 @@ const Endless = "while true do end"
 // Local finds the addresses in programs of the docs.
 var Local = regexp.MustCompile(`"localhost:(\d+)"`)
 
-// ProgramFolder returns a folder with a program of the docs, in the user's cache folder. It has the same path
-// each time, so go run links the program once. Arguments such as 6379=127.0.0.1:7000 say where a port of
-// localhost is.
+// ProgramFolder returns a folder with a program of the docs, which go run links once. Arguments such as
+// 6379=127.0.0.1:7000 say where a port of localhost is.
 func ProgramFolder(t *testing.T, program string) string {
 	t.Helper()
-	program = Local.ReplaceAllString(program, `at("$1")`)
+	return SourceFolder(t, map[string]string{"main.go": Local.ReplaceAllString(program, `at("$1")`), "at.go": atArguments})
+}
+
+// SourceFolder returns a folder with files, in the user's cache folder. It has the same path each time, so Go
+// compiles what is in it once.
+func SourceFolder(t *testing.T, files map[string]string) string {
+	t.Helper()
 	cache, err := os.UserCacheDir()
 	drill.Check(t, err)
-	dir := filepath.Join(cache, "mayfly-tests", fmt.Sprintf("program-%x", sha256.Sum256([]byte(program+atArguments))))
+	dir := filepath.Join(cache, "mayfly-tests", fmt.Sprintf("program-%x", sha256.Sum256([]byte(fmt.Sprintf("%q", files)))))
 	if _, err := os.Stat(dir); err == nil {
 		return dir
 	}
@@ -179,9 +184,7 @@ func ProgramFolder(t *testing.T, program string) string {
 	fresh, err := os.MkdirTemp(filepath.Dir(dir), "fresh-")
 	drill.Check(t, err)
 	defer os.RemoveAll(fresh) // in vain once it is renamed
-	for name, text := range map[string]string{
-		"main.go": program, "at.go": atArguments,
-	} {
+	for name, text := range files {
 		drill.Check(t, os.WriteFile(filepath.Join(fresh, name), []byte(text), 0o600))
 	}
 	if err := os.Rename(fresh, dir); err != nil && !errors.Is(err, fs.ErrExist) { // another run may be first
