@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -8,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -16,19 +18,28 @@ import (
 	"mayfly/test/harness"
 )
 
+// firstDeb is the package that several tests look at.
+var firstDeb = sync.OnceValues(func() (string, error) { return buildDeb("0.0.1") })
+
 // buildDeb builds the package of a version and returns its path. Compressing takes most of the time, so only
 // drills do it.
-func buildDeb(t *testing.T, version string) string {
-	t.Helper()
-	harness.Need(t, "dpkg-deb")
-	dir := t.TempDir()
-	harness.Run(t, []string{"BINARY=" + releaseBinary(t), "VERSION=" + version, "SOURCE_DATE_EPOCH=1700000000",
-		"COMPRESSION=" + drill.Pick("none", "none", "gzip")}, "deploy/deb/build", dir)
+func buildDeb(version string) (string, error) {
+	binary, err := releaseBuild()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(filepath.Dir(harness.Binary), "deb-"+version) // removed with mayfly
+	cmd := exec.Command("deploy/deb/build", dir)
+	cmd.Env = append(cmd.Environ(), "BINARY="+binary, "VERSION="+version, "SOURCE_DATE_EPOCH=1700000000",
+		"COMPRESSION="+drill.Pick("none", "none", "gzip"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
 	files, err := filepath.Glob(filepath.Join(dir, "mayfly_"+version+"_*.deb"))
 	if err != nil || len(files) != 1 {
-		t.Fatalf("the folder has %q, %v", files, err)
+		return "", fmt.Errorf("the folder has %q, %v", files, err)
 	}
-	return files[0]
+	return files[0], nil
 }
 
 // TestDeployDeb: the package holds what it should. As a drill, lintian finds nothing: it takes longer than
@@ -36,7 +47,9 @@ func buildDeb(t *testing.T, version string) string {
 func TestDeployDeb(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()
-	deb := buildDeb(t, "0.0.1")
+	harness.Need(t, "dpkg-deb")
+	deb, err := firstDeb()
+	drill.Check(t, err)
 	got := regexp.MustCompile(`(?m)^(\S+) (\S+) +\d+ \S+ \S+ \.(\S+[^/\n])$`).FindAllStringSubmatch(harness.Run(t, nil, "dpkg-deb", "--contents", deb), -1)
 	want := []string{
 		"-rw-r----- root/root /etc/mayfly/mayfly.conf",
@@ -68,7 +81,7 @@ func TestDeployDebInstalls(t *testing.T) {
 	drill.Slow(t)
 	t.Parallel()
 	asRoot(t)
-	harness.Need(t, "dpkg")
+	harness.Need(t, "dpkg-deb") // and so dpkg
 	harness.Need(t, "deb-systemd-helper")
 	root := t.TempDir()
 	dpkg := func(args ...string) string {
@@ -91,7 +104,9 @@ func TestDeployDebInstalls(t *testing.T) {
 		}
 	}
 
-	dpkg("--install", buildDeb(t, "0.0.1"))
+	deb, err := firstDeb()
+	drill.Check(t, err)
+	dpkg("--install", deb)
 	exists("usr/bin/mayfly", true)
 	exists("etc/systemd/system/multi-user.target.wants/mayfly.service", true)
 
@@ -116,7 +131,9 @@ func TestDeployDebInstalls(t *testing.T) {
 		drill.Report(t, client.Set(t.Context(), "a", "b", 0).Err())
 	})
 
-	dpkg("--install", buildDeb(t, "0.0.2"))
+	deb, err = buildDeb("0.0.2")
+	drill.Check(t, err)
+	dpkg("--install", deb)
 	if got, err := os.ReadFile(path("etc/mayfly/mayfly.conf")); err != nil || string(got) != changed {
 		t.Errorf("the upgrade changes the config file: %v", err)
 	}
