@@ -837,6 +837,33 @@ func TestDeposedLeader(t *testing.T) {
 	}
 }
 
+// TestDeposedAfterTheGreeting: a client that has greeted the leader, and learns at its first command that
+// it leads no more, sends the command again over another connection, as one that was served.
+func TestDeposedAfterTheGreeting(t *testing.T) {
+	t.Parallel()
+	w, f := newClusterHarness(t, leads())
+	w.engine.LeaderChanged(leads())
+	w.do(1, "HELLO", "3")
+	w.do(2, "HELLO", "3")
+	w.do(2, "SUBSCRIBE", "news")
+	w.do(3, "PING")
+	f.become(w, follows())
+	w.do(3, "PING") // at the follower
+	if w.graceOver(); len(w.host.disconnected) != 0 {
+		t.Error("clients that were not served are disconnected")
+	}
+	out := w.engine.Execute(w.session(1), []string{"INCR", "n"})
+	if !out.Deferred || out.Resume == nil {
+		t.Errorf("a client that has greeted the leader: %+v", out)
+	}
+	if w.graceOver(); len(w.host.disconnected) != 1 || w.host.disconnected[0] != w.session(1) {
+		t.Errorf("disconnected: %v", w.host.disconnected)
+	}
+	if out := w.engine.Execute(w.session(3), []string{"INCR", "n"}); out.Reply.Str != "MOVED 3432 127.0.0.1:6380" {
+		t.Errorf("a client that has greeted the follower: %+v", out)
+	}
+}
+
 // TestAwaitAnswered: before a leader hands over, the clients get the replies to what it has executed.
 func TestAwaitAnswered(t *testing.T) {
 	t.Parallel()
