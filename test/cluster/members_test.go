@@ -156,7 +156,7 @@ func TestClusterTransfer(t *testing.T) {
 		before := calls.Load()
 		c.Await("calls of cluster clients", func() bool { return calls.Load() > before+100 || t.Failed() })
 	}
-	for range drill.Pick(2, 2, 50) {
+	for range drill.Pick(1, 1, 50) {
 		goesOn()
 		const life = 20 * time.Second
 		began := time.Now()
