@@ -81,11 +81,29 @@ func run(m *testing.M) (code int) {
 	}
 	defer os.RemoveAll(dir)
 	Binary = filepath.Join(dir, "mayfly")
-	if err := Build(Binary); err != nil {
+	if err := share(Binary); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return m.Run()
+}
+
+// share puts mayfly at a path. The packages of one go test share what the first of them builds: it lies where
+// go test links their tests, and goes with these.
+func share(path string) error {
+	work := filepath.Dir(filepath.Dir(os.Args[0]))
+	if !strings.HasPrefix(filepath.Base(work), "go-build") {
+		return Build(path) // the test was linked by go test -c
+	}
+	shared := filepath.Join(work, "mayfly")
+	if os.Link(shared, path) == nil {
+		return nil
+	}
+	err := Build(path)
+	if err == nil {
+		_ = os.Link(path, shared) // in vain if another package is first, or on another file system
+	}
+	return err
 }
 
 // Build puts mayfly at a path.
