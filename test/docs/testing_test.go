@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"mayfly/test/drill"
@@ -162,9 +163,14 @@ func flagsOf(t *testing.T, folder string, seen map[string]bool) (flags []string)
 	return flags
 }
 
+var sources sync.Map // texts by pattern: many commands name the same packages
+
 // source returns the text of files.
 func source(t *testing.T, pattern string) string {
 	t.Helper()
+	if text, ok := sources.Load(pattern); ok {
+		return text.(string)
+	}
 	files, err := filepath.Glob(pattern)
 	drill.Check(t, err)
 	var text strings.Builder
@@ -173,5 +179,6 @@ func source(t *testing.T, pattern string) string {
 		drill.Check(t, err)
 		text.Write(part)
 	}
+	sources.Store(pattern, text.String())
 	return text.String()
 }
