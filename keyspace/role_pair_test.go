@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -365,6 +366,7 @@ func TestAbandonWithTransactions(t *testing.T) {
 					if i%100 == 0 {
 						_ = n.Wait(lsn)
 					}
+					runtime.Gosched() // or one core does little but this
 				}
 			})
 		}
@@ -372,6 +374,7 @@ func TestAbandonWithTransactions(t *testing.T) {
 			for i := 0; !drill.Done(stop); i++ {
 				_ = n.Save()
 				_ = n.Backup(filepath.Join(newDir(n.opt.FS), fmt.Sprint(i)))
+				runtime.Gosched()
 			}
 		})
 		drill.Await(t, "writes", func() bool { return writes.Load() >= 500 })
