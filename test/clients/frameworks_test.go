@@ -101,7 +101,11 @@ var unfits = []unfit{
 // Time is real here, since it passes in the libraries as well.
 func TestFrameworks(t *testing.T) {
 	harness.Parallel(t)
+	t.Run(string(nodeJS), testNode)
 	for _, f := range frameworks {
+		if f.language == nodeJS {
+			continue
+		}
 		t.Run(string(f.language)+"/"+strings.ReplaceAll(f.name, "/", "_")+"/"+f.program, func(t *testing.T) {
 			t.Parallel()
 			if f.drill && !drill.On() {
@@ -109,8 +113,6 @@ func TestFrameworks(t *testing.T) {
 			}
 			var program *exec.Cmd
 			switch f.language {
-			case nodeJS:
-				program = nodeProgram(t, f)
 			case goLanguage:
 				program = goProgram(t, f)
 			case pythonDeb:
@@ -130,10 +132,10 @@ func TestFrameworks(t *testing.T) {
 	}
 }
 
-// nodeProgram returns the program that uses a library of Node.js. npm installs all of them as
-// package-lock.json pins them.
-func nodeProgram(t *testing.T, f framework) *exec.Cmd {
-	t.Helper()
+// testNode uses all libraries of Node.js in one process: most of a program's time goes into loading what all
+// load. npm installs the libraries as package-lock.json pins them.
+func testNode(t *testing.T) {
+	t.Parallel()
 	source, err := filepath.Abs(filepath.Join(frameworksDir, "node"))
 	drill.Check(t, err)
 	sum := sha256.Sum256([]byte(readText(t, filepath.Join(source, "package-lock.json"))))
@@ -145,11 +147,22 @@ func nodeProgram(t *testing.T, f framework) *exec.Cmd {
 	})
 	// Modules are looked for beside the program that imports them.
 	here := t.TempDir()
-	for _, name := range []string{"common.mjs", f.program} {
-		copyInto(t, filepath.Join(source, name), here)
+	drill.Check(t, os.CopyFS(here, os.DirFS(source)), os.Symlink(filepath.Join(dir, "node_modules"), filepath.Join(here, "node_modules")))
+	args := []string{filepath.Join(here, "run.mjs"), harness.Start(t, filepath.Join(t.TempDir(), "data")).Port}
+	for _, f := range frameworks {
+		if f.language == nodeJS {
+			args = append(args, f.program)
+		}
 	}
-	drill.Check(t, os.Symlink(filepath.Join(dir, "node_modules"), filepath.Join(here, "node_modules")))
-	return exec.CommandContext(t.Context(), node, filepath.Join(here, f.program))
+	out, err := exec.CommandContext(t.Context(), node, args...).CombinedOutput()
+	for _, program := range args[2:] {
+		if !bytes.Contains(out, []byte(program+" passed\n")) {
+			t.Errorf("%s does not pass", program)
+		}
+	}
+	if err != nil || t.Failed() {
+		t.Errorf("%v\n%s", err, out)
+	}
 }
 
 // copyInto copies a file into a folder.
@@ -264,7 +277,7 @@ func TestFrameworkVersions(t *testing.T) {
 		}
 		for _, program := range programs {
 			name := filepath.Base(program)
-			if name != "common.mjs" && !slices.ContainsFunc(frameworks, func(f framework) bool { return f.program == name }) {
+			if name != "common.mjs" && name != "run.mjs" && !slices.ContainsFunc(frameworks, func(f framework) bool { return f.program == name }) {
 				t.Errorf("TestFrameworks does not run %s", program)
 			}
 		}

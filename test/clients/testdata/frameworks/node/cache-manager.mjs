@@ -2,7 +2,7 @@
 import { createCache } from "cache-manager";
 import Keyv from "keyv";
 import KeyvRedis from "@keyv/redis";
-import { assert, passed, until, url } from "./common.mjs";
+import { assert, until, url } from "./common.mjs";
 
 const cache = createCache({ stores: [new Keyv({ store: new KeyvRedis(url) })], ttl: 60_000 });
 cache.on("set", ({ error }) => assert.equal(error, undefined));
@@ -29,4 +29,3 @@ await cache.mdel(["b"]);
 assert.equal(await cache.get("b"), undefined);
 await cache.clear();
 assert.equal(await cache.get("k"), undefined);
-passed();

@@ -2,7 +2,7 @@
 import http from "node:http";
 import session from "express-session";
 import { RedisStore } from "connect-redis";
-import { assert, connect, passed, until } from "./common.mjs";
+import { assert, connect, until } from "./common.mjs";
 
 const client = await connect();
 const store = new RedisStore({ client, prefix: "sess:" });
@@ -51,4 +51,3 @@ assert.equal((await visit("/", ann))[0], "1", "an expired session begins anew");
 
 await store.clear();
 assert.equal(await store.length(), 0);
-passed();

@@ -1,7 +1,7 @@
 // Limiters of rate-limiter-flexible, with node-redis and ioredis: they limit, block, give back and open again.
 import Redis from "ioredis";
 import { BurstyRateLimiter, RateLimiterRedis, RateLimiterRedisNonAtomic } from "rate-limiter-flexible";
-import { assert, connect, passed, port, until } from "./common.mjs";
+import { assert, connect, port, until } from "./common.mjs";
 
 const clients = {
   ioredis: { storeClient: new Redis(port, "127.0.0.1") },
@@ -47,4 +47,3 @@ if (RateLimiterRedisNonAtomic) {
   await limiter.consume("ann");
   await limiter.consume("ann").then(() => assert.fail("consumed"), (r) => assert.equal(r.remainingPoints, 0));
 }
-passed();

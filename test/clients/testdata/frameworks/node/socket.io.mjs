@@ -3,7 +3,7 @@ import http from "node:http";
 import { createAdapter } from "@socket.io/redis-adapter";
 import { Server } from "socket.io";
 import { io } from "socket.io-client";
-import { assert, connect, passed, until } from "./common.mjs";
+import { assert, connect, until } from "./common.mjs";
 
 /** Returns a socket.io server with connections of its own. */
 async function serve() {
@@ -42,4 +42,3 @@ there.sockets.on("ping", (word, answer) => answer(word + "!"));
 assert.deepEqual(await here.sockets.serverSideEmitWithAck("ping", "hello"), ["hello!"]);
 here.sockets.in("blue").disconnectSockets(true);
 await until("the client of the other server is disconnected", () => eve.client.disconnected);
-passed();
