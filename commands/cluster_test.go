@@ -249,16 +249,16 @@ func TestTransactionsAtFollowers(t *testing.T) {
 
 	f.view.Store(leads())
 	w.replies("OK", 1, "SET", "foo", "1")
-	w.replies("OK", 1, "READONLY")
 	f.view.Store(follows())
-	w.replies("OK", 1, "MULTI")
-	w.replies("QUEUED", 1, "GET", "foo")
-	w.replies("1) \"1\"", 1, "EXEC")
-	w.replies("OK", 1, "READWRITE")
-	w.replies("(error) MOVED 12182 127.0.0.1:6380", 1, "GET", "foo")
-	w.replies("OK", 1, "READONLY")
-	w.replies("RESET", 1, "RESET")
-	w.replies("(error) MOVED 12182 127.0.0.1:6380", 1, "GET", "foo")
+	w.replies("OK", 2, "READONLY")
+	w.replies("OK", 2, "MULTI")
+	w.replies("QUEUED", 2, "GET", "foo")
+	w.replies("1) \"1\"", 2, "EXEC")
+	w.replies("OK", 2, "READWRITE")
+	w.replies("(error) MOVED 12182 127.0.0.1:6380", 2, "GET", "foo")
+	w.replies("OK", 2, "READONLY")
+	w.replies("RESET", 2, "RESET")
+	w.replies("(error) MOVED 12182 127.0.0.1:6380", 2, "GET", "foo")
 }
 
 // TestWatchAcrossTerms: a node that led, followed and leads again may have missed changes of watched keys.
@@ -843,25 +843,40 @@ func TestDeposedAfterTheGreeting(t *testing.T) {
 	t.Parallel()
 	w, f := newClusterHarness(t, leads())
 	w.engine.LeaderChanged(leads())
-	w.do(1, "HELLO", "3")
-	w.do(2, "HELLO", "3")
+	for session := 1; session <= 4; session++ {
+		w.do(session, "HELLO", "3")
+	}
 	w.do(2, "SUBSCRIBE", "news")
-	w.do(3, "PING")
+	w.do(3, "MULTI")
+	f.become(w, viewOf(topology.Leader, "a", false))
+	waits := func(session int) {
+		t.Helper()
+		if out := w.engine.Execute(w.session(session), []string{"INCR", "n"}); !out.Deferred || out.Resume == nil {
+			t.Errorf("client %d: %+v", session, out)
+		}
+	}
+	waits(4) // for a majority
 	f.become(w, follows())
-	w.do(3, "PING") // at the follower
+	w.do(1, "PING")
+	w.do(5, "HELLO", "3")
 	if w.graceOver(); len(w.host.disconnected) != 0 {
 		t.Error("clients that were not served are disconnected")
 	}
-	out := w.engine.Execute(w.session(1), []string{"INCR", "n"})
-	if !out.Deferred || out.Resume == nil {
-		t.Errorf("a client that has greeted the leader: %+v", out)
+	waits(1)
+	waits(4)
+	w.replies("(error) MOVED 3432 127.0.0.1:6380", 3, "INCR", "n")
+	w.graceOver()
+	w.replies("(error) EXECABORT Transaction discarded because of previous errors.", 3, "EXEC")
+	w.graceOver()
+	var ids []int64
+	for _, s := range w.host.disconnected {
+		ids = append(ids, s.ID)
 	}
-	if w.graceOver(); len(w.host.disconnected) != 1 || w.host.disconnected[0] != w.session(1) {
-		t.Errorf("disconnected: %v", w.host.disconnected)
+	slices.Sort(ids)
+	if ids = slices.Compact(ids); !slices.Equal(ids, []int64{1, 3, 4}) {
+		t.Errorf("disconnected %v, want those who sent a command for the leader: 1, 3, 4", ids)
 	}
-	if out := w.engine.Execute(w.session(3), []string{"INCR", "n"}); out.Reply.Str != "MOVED 3432 127.0.0.1:6380" {
-		t.Errorf("a client that has greeted the follower: %+v", out)
-	}
+	w.replies("(error) MOVED 3432 127.0.0.1:6380", 5, "INCR", "n") // it has greeted a follower
 }
 
 // TestAwaitAnswered: before a leader hands over, the clients get the replies to what it has executed.

@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -255,9 +254,7 @@ func TestCancelledBackupOfDamagedFiles(t *testing.T) {
 	if err := o.BackupContext(ctx, filepath.Join(newDir(disk), "backup")); !errors.Is(err, context.Canceled) || storage.IsDamage(err) {
 		t.Errorf("the backup ends with %v", err)
 	}
-	for o.Scrubber().Stats().Found == 0 { // soon, or the test times out
-		runtime.Gosched()
-	}
+	drill.Await(t, "the scrub in the background", func() bool { return o.Scrubber().Stats().Found > 0 })
 	disk.FailWrites.Store(false)
 	o.awaitWritable()
 	drill.Check(t, o.storage.Scrub.Scrub(t.Context(), nil))

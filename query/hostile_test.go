@@ -30,7 +30,7 @@ func quote(s string) string { return `"` + s + `"` }
 
 // hostiles are the queries of a client that wants to keep the server busy.
 func hostiles() []hostile {
-	million := drill.Pick(1<<16, 1<<16, 1<<20) // bytes of a long value
+	million := drill.Pick(1<<16, 1<<17, 1<<20) // bytes of a long value
 	long := quote(strings.Repeat("a", million))
 	numbers := "[" + list("1", million/2) + "]"
 	objects := "[" + list(`{"a":1}`, million/8) + "]"

@@ -90,6 +90,7 @@ type leadership struct {
 
 	After func(d time.Duration, f func()) // calls f after a time; nil: time.AfterFunc
 
+	closing   atomic.Bool   // deposed sessions are to be disconnected soon
 	LostAt    atomic.Int64  // monotonic time since which no leader is known to serve, ns; 0: there is one
 	changedMu sync.Mutex    // protects changed
 	changed   chan struct{} // closed when commands that wait for a leader are to try again; nil: none waits
@@ -141,7 +142,8 @@ const deposedGrace = 100 * time.Millisecond
 // MOVED; Sentinels make a deposed master disconnect its clients for the same reason. What such a client sends
 // meanwhile does not run and gets no reply: see awaitsLeader. A transaction that has begun is told who leads:
 // no library repeats one whose connection breaks. A client that can only receive messages stays until it
-// unsubscribes.
+// unsubscribes. One that has greeted the leader, and was not served, is disconnected at its first command:
+// see awaitsLeader.
 func (e *Engine) disconnectLed() {
 	for _, s := range e.Host.Sessions() {
 		if s.led.Load() && !s.Proxied {
@@ -161,6 +163,7 @@ func (e *Engine) disconnectDeposed(patience time.Duration) {
 	}
 	after(deposedGrace, func() {
 		busy := false
+		e.Leadership.closing.Store(false)
 		e.Host.Disconnect(func(s *Session) bool {
 			if !s.Deposed.Load() || s.onlyReceives() {
 				return false

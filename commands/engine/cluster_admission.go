@@ -68,7 +68,7 @@ func (e *Engine) admitInCluster(s *Session, r *Row, args []string) error {
 	}
 	loaded := e.Loaded()
 	if needs&(Write|ReadOnly|OnLeader) == 0 {
-		s.Service, s.greeted = ServeOnNode, e.Cluster.View().Leads()
+		s.Service, s.greeted = ServeOnNode, s.greeted || e.Cluster.View().Leads()
 		if !loaded {
 			s.Service = ServeDetached
 			if r.Flags&Loading == 0 && r.Group != "cluster" || r.Scope == ScopeQueue {
@@ -141,14 +141,15 @@ const awaitPeriod = 100 * time.Millisecond
 // nothing of an election but the time it takes, and long outages at once.
 func (e *Engine) awaitsLeader(s *Session, err error) <-chan struct{} {
 	v := e.Cluster.View()
-	greeted := s.greeted && !v.Leads() && !e.proxy.Load()
-	s.greeted = false
-	switch {
-	case s.Wait != nil:
-	case (s.Deposed.Load() || greeted) && !s.InSubscribedMode() && !s.Multi.Open && isRedirection(err):
-		if !s.Deposed.Swap(true) { // the client chose the leader of that moment: see disconnectLed
+	if s.greeted && !v.Leads() && !e.proxy.Load() && isRedirection(err) {
+		s.greeted = false
+		if !s.Deposed.Swap(true) && !e.Leadership.closing.Swap(true) {
 			e.disconnectDeposed(CommandPatience)
 		}
+	}
+	switch {
+	case s.Wait != nil:
+	case s.Deposed.Load() && !s.InSubscribedMode() && !s.Multi.Open && isRedirection(err):
 		return e.Leadership.next() // the end of the connection ends the wait: clients send again then what had no reply
 	case (err == ErrNoMajority || err == ErrLoadingData || err == errHandsOver) && (v.Role.Open() || v.Role == topology.Loading),
 		isRedirection(err) && isSilent(v):

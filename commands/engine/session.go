@@ -102,7 +102,7 @@ type nodes struct {
 	Service         service // of the running command; see cluster_admission.go
 
 	led     atomic.Bool // the node has served a command as the leader
-	greeted bool        // the last command was one that any node runs, such as HELLO, and the node led
+	greeted bool        // the node led when it ran a command that any node runs, such as HELLO
 	Deposed atomic.Bool // it does not lead any more: the session is disconnected soon
 	Unread  func() bool // reports whether something has arrived that was not read; any goroutine may call it. May be nil
 	// unanswered is set from before a leader's command begins until its reply has left; see Answered.

@@ -64,7 +64,7 @@ type Scrubber struct {
 	interval atomic.Int64 // ms; 0: never
 	asked    chan struct{}
 	running  atomic.Bool
-	turn     sync.Mutex // held during a scrub
+	turn     chan struct{} // full during a scrub
 
 	mu     sync.Mutex // protects what follows
 	stats  ScrubStats
@@ -78,7 +78,7 @@ type damaged struct {
 
 // newScrubber returns a scrubber that does nothing before Run.
 func newScrubber(opt scrubOptions) *Scrubber {
-	s := &Scrubber{opt: opt, asked: make(chan struct{}, 1), broken: make(map[string]damaged)}
+	s := &Scrubber{opt: opt, asked: make(chan struct{}, 1), turn: make(chan struct{}, 1), broken: make(map[string]damaged)}
 	s.SetInterval(defaultInterval)
 	return s
 }
@@ -159,8 +159,12 @@ func (s *Scrubber) due(now, began int64) int64 {
 // Scrub reads and checks all files, and has damaged ones written anew. It returns what is still damaged. A
 // nil pacer means at full speed. It fails when the context ends.
 func (s *Scrubber) Scrub(ctx context.Context, pacer *store.Pacer) error {
-	s.turn.Lock()
-	defer s.turn.Unlock()
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-s.turn }()
 	s.running.Store(true)
 	defer s.running.Store(false)
 	paths, _ := s.opt.folder.Files()

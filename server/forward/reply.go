@@ -81,7 +81,7 @@ func copyLine(r *bufio.Reader, emit func([]byte) error) error {
 			return err
 		}
 		if err == nil {
-			return nil
+			return nil // the leader writes no other line feed into a text
 		}
 		n += len(piece)
 	}

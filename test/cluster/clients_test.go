@@ -8,6 +8,7 @@ import (
 	"mayfly/test/drill"
 	"mayfly/test/harness"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -32,10 +33,11 @@ func TestClusterClients(t *testing.T) {
 	defer sentinel.Close()
 	programs = append(programs, inGo(t, "go-redis ClusterClient", cluster), inGo(t, "go-redis FailoverClient", sentinel))
 	interpreter := harness.Python(t)
-	py := exec.Command(interpreter, append([]string{"test/cluster/testdata/cluster_redis_py.py"}, addrs...)...)
+	args := append([]string{strconv.Itoa(betweenWrites())}, addrs...)
+	py := exec.Command(interpreter, append([]string{"test/cluster/testdata/cluster_redis_py.py"}, args...)...)
 	programs = append(programs, script(t, "redis-py", py)...)
 	node, modules := harness.InstallInNode(t, "ioredis", harness.IoredisVersions[len(harness.IoredisVersions)-1])
-	js := exec.Command(node, append([]string{"test/cluster/testdata/cluster_ioredis.js"}, addrs...)...)
+	js := exec.Command(node, append([]string{"test/cluster/testdata/cluster_ioredis.js"}, args...)...)
 	js.Env = append(js.Environ(), "NODE_PATH="+modules)
 	programs = append(programs, script(t, "ioredis", js)...)
 	cli := harness.Need(t, "redis-cli")
@@ -106,6 +108,9 @@ func (p *program) said(line string) {
 	}
 }
 
+// betweenWrites is the pause of a client after a write in ms. In a drill more writes are under way at a kill.
+func betweenWrites() int { return drill.Pick(100, 100, 20) }
+
 // inGo is a program in this process.
 func inGo(t *testing.T, name string, c redis.UniversalClient) *program {
 	p := &program{t: t, name: name}
@@ -119,7 +124,7 @@ func inGo(t *testing.T, name string, c redis.UniversalClient) *program {
 			select {
 			case <-stopping:
 				return
-			case <-time.After(100 * time.Millisecond):
+			case <-time.After(time.Duration(betweenWrites()) * time.Millisecond):
 			}
 			err := c.Set(t.Context(), key, n, 0).Err()
 			got := 0
@@ -155,12 +160,16 @@ func script(t *testing.T, name string, cmd *exec.Cmd) []*program {
 		for {
 			line, err := lines.ReadString('\n')
 			kind, text, _ := strings.Cut(strings.TrimSpace(line), " ")
-			if err == nil && kind == "sentinel" {
-				sentinel.said(text)
-			} else if err == nil {
-				cluster.said(text)
-			} else if errors.Is(err, io.EOF) {
+			switch {
+			case errors.Is(err, io.EOF):
 				return
+			case err != nil:
+			case kind == "sentinel":
+				sentinel.said(text)
+			case kind == "cluster":
+				cluster.said(text)
+			default:
+				t.Errorf("%s says %q", name, line)
 			}
 		}
 	}()

@@ -3,13 +3,19 @@ package crash
 
 import (
 	"cmp"
-	"mayfly/test/harness"
+	"flag"
 	"os"
 	"testing"
+
+	"mayfly/test/drill"
+	"mayfly/test/harness"
 )
 
 func TestMain(m *testing.M) {
-	// Servers load small heaps again and again: collections made a sixth of their work.
-	_ = os.Setenv("GOGC", cmp.Or(os.Getenv("GOGC"), "400")) // the name is legal
+	flag.Parse()
+	if !drill.On() { // the drill has the server tune its collector, as users have
+		// Servers load small heaps again and again: collections made a sixth of their work.
+		_ = os.Setenv("GOGC", cmp.Or(os.Getenv("GOGC"), "400")) // the name is legal
+	}
 	harness.Main(m)
 }

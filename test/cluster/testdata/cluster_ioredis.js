@@ -1,10 +1,11 @@
 // A program that uses ioredis with a cluster and with Sentinel, and changes nothing when the leader does.
 //
-// Arguments: host:port of each node. Both clients write a number and read it back. Each time it prints which of them, cluster or
+// Arguments: milliseconds between two writes, host:port of each node. Both clients write a number and read it back. Each time it prints which of them, cluster or
 // sentinel, and the number, or the error, until its input ends.
 const { Cluster, Redis } = require("ioredis");
 
-const nodes = process.argv.slice(2).map((a) => ({ host: a.slice(0, a.lastIndexOf(":")), port: Number(a.slice(a.lastIndexOf(":") + 1)) }));
+const pause = Number(process.argv[2]);
+const nodes = process.argv.slice(3).map((a) => ({ host: a.slice(0, a.lastIndexOf(":")), port: Number(a.slice(a.lastIndexOf(":") + 1)) }));
 
 let ended = false;
 process.stdin.resume();
@@ -20,7 +21,7 @@ async function work(kind, r) {
     } catch (e) {
       console.log(kind, `error ${e.name}: ${e.message}`.replace(/\n/g, " "));
     }
-    await new Promise((done) => setTimeout(done, 100));
+    await new Promise((done) => setTimeout(done, pause));
   }
   r.disconnect();
 }

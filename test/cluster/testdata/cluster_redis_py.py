@@ -1,6 +1,6 @@
 """A program that uses redis-py with a cluster and with Sentinel, and changes nothing when the leader does.
 
-Arguments: host:port of each node. Both clients write a number and read it back. Each time it prints which of them, cluster or
+Arguments: milliseconds between two writes, host:port of each node. Both clients write a number and read it back. Each time it prints which of them, cluster or
 sentinel, and the number, or the error, until its input ends.
 """
 import sys
@@ -14,13 +14,14 @@ from redis.sentinel import Sentinel
 # not copy it.
 RedisCluster.__deepcopy__ = lambda self, memo: self
 
-nodes = [(host, int(port)) for host, port in (a.rsplit(":", 1) for a in sys.argv[1:])]
+nodes = [(host, int(port)) for host, port in (a.rsplit(":", 1) for a in sys.argv[2:])]
+pause = int(sys.argv[1]) / 1000
 ended = threading.Event()
 
 
 def work(kind, r):
     n = 0
-    while not ended.wait(0.1):
+    while not ended.wait(pause):
         n += 1
         try:
             r.set("python-" + kind, n)
