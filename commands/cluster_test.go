@@ -249,11 +249,14 @@ func TestTransactionsAtFollowers(t *testing.T) {
 
 	f.view.Store(leads())
 	w.replies("OK", 1, "SET", "foo", "1")
+	w.replies("OK", 1, "READONLY")
 	f.view.Store(follows())
 	w.replies("OK", 2, "READONLY")
-	w.replies("OK", 2, "MULTI")
-	w.replies("QUEUED", 2, "GET", "foo")
-	w.replies("1) \"1\"", 2, "EXEC")
+	for _, session := range []int{1, 2} { // one was a client of the leader
+		w.replies("OK", session, "MULTI")
+		w.replies("QUEUED", session, "GET", "foo")
+		w.replies("1) \"1\"", session, "EXEC")
+	}
 	w.replies("OK", 2, "READWRITE")
 	w.replies("(error) MOVED 12182 127.0.0.1:6380", 2, "GET", "foo")
 	w.replies("OK", 2, "READONLY")

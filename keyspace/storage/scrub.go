@@ -173,6 +173,8 @@ func (s *Scrubber) Scrub(ctx context.Context, pacer *store.Pacer) error {
 		select {
 		case <-s.opt.stop:
 			return nil // it is not complete
+		case <-ctx.Done():
+			return ctx.Err()
 		default:
 		}
 		f, err := s.opt.folder.File(path)

@@ -13,13 +13,11 @@ import (
 // errProtocol is the error of bytes that are no reply.
 var errProtocol = errors.New("the leader sends what is no reply")
 
-const (
-	mostLine = 16 << 10  // of a line that head returns: a buffer for replies holds it
-	mostText = 512 << 20 // of a line that is a text, which a script can make as long as a string
-)
+// mostLine bounds a line that head returns. A buffer for replies holds one.
+const mostLine = 16 << 10
 
 // head returns the first line of the next reply with its end, valid until the next read. It does not consume
-// it. Of a text that is longer than mostLine it is the beginning.
+// it. Of a text that is longer than mostLine, such as scripts make, it is the beginning.
 func head(r *bufio.Reader) ([]byte, error) {
 	for n := 1; ; {
 		line, err := r.Peek(n)
@@ -72,7 +70,7 @@ func copyReply(r *bufio.Reader, emit func([]byte) error) error {
 
 // copyLine passes a line to emit.
 func copyLine(r *bufio.Reader, emit func([]byte) error) error {
-	for n := 0; n < mostText; {
+	for {
 		piece, err := r.ReadSlice('\n')
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return err
@@ -83,9 +81,7 @@ func copyLine(r *bufio.Reader, emit func([]byte) error) error {
 		if err == nil {
 			return nil // the leader writes no other line feed into a text
 		}
-		n += len(piece)
 	}
-	return errProtocol
 }
 
 // parseHead returns what follows the first line of a reply: bytes of a string with its end, or elements.
@@ -125,11 +121,8 @@ func copyBytes(r *bufio.Reader, n int, emit func([]byte) error) error {
 		if err := emit(piece); err != nil {
 			return err
 		}
-		discard(r, len(piece))
+		_, _ = r.Discard(len(piece)) // it is buffered
 		n -= len(piece)
 	}
 	return nil
 }
-
-// discard removes bytes that are buffered.
-func discard(r *bufio.Reader, n int) { _, _ = r.Discard(n) }

@@ -16,7 +16,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-func TestMain(m *testing.M) { harness.Main(m) }
+func TestMain(m *testing.M) {
+	harness.CollectRarely()
+	harness.Main(m)
+}
 
 // startBrief starts three nodes that elect a new leader soon after they have lost theirs.
 func startBrief(t *testing.T, args ...string) *harness.Cluster {

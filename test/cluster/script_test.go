@@ -74,9 +74,7 @@ func TestClusterScriptLoops(t *testing.T) {
 				<-ended // of the try before
 			}
 			leader, ended = n, loop(n, tt.script)
-			if tt.script == writing || drill.On() { // it holds more than one that reads
-				time.Sleep(3 * c.NodeTimeout) // the others would elect another leader meanwhile
-			}
+			time.Sleep(3 * c.NodeTimeout) // the others would elect another leader meanwhile
 		})
 		refusal := ""
 		if _, err := leader.Ask(t.Context(), "SCRIPT", "KILL"); err != nil {

@@ -2,20 +2,11 @@
 package crash
 
 import (
-	"cmp"
-	"flag"
-	"os"
-	"testing"
-
-	"mayfly/test/drill"
 	"mayfly/test/harness"
+	"testing"
 )
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	if !drill.On() { // the drill has the server tune its collector, as users have
-		// Servers load small heaps again and again: collections made a sixth of their work.
-		_ = os.Setenv("GOGC", cmp.Or(os.Getenv("GOGC"), "400")) // the name is legal
-	}
+	harness.CollectRarely()
 	harness.Main(m)
 }

@@ -145,10 +145,7 @@ func (n *Node) Start() {
 	}
 	cmd := exec.Command(cmp.Or(n.Upgraded, n.Program), append(args, n.Args...)...)
 	cmd.Stderr = &n.log
-	cmd.Env = slices.Concat(os.Environ(), n.Env)
-	if !drill.On() { // the drill has the server tune its collector, as users have
-		cmd.Env = append([]string{"GOGC=400"}, cmd.Env...) // nodes have small heaps: it saves a twentieth
-	}
+	cmd.Env = append(os.Environ(), n.Env...)
 	if n.Network != nil {
 		err = n.Network.Start(n.Number, cmd)
 	} else {

@@ -62,6 +62,15 @@ func Main(m *testing.M, ends ...func()) {
 	os.Exit(code)
 }
 
+// CollectRarely has the servers of a package collect the garbage of their small heaps as rarely as tests do.
+// Those of a drill tune their collector, as servers of users do.
+func CollectRarely() {
+	flag.Parse()
+	if !drill.On() && os.Getenv("GOGC") == "" {
+		_ = os.Setenv("GOGC", "400") // the name is legal
+	}
+}
+
 func run(m *testing.M) (code int) {
 	root, err := moduleRoot()
 	if err == nil {

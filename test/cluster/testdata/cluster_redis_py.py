@@ -1,7 +1,7 @@
 """A program that uses redis-py with a cluster and with Sentinel, and changes nothing when the leader does.
 
-Arguments: milliseconds between two writes, host:port of each node. Both clients write a number and read it back. Each time it prints which of them, cluster or
-sentinel, and the number, or the error, until its input ends.
+Arguments: milliseconds between two writes, host:port of each node. Both clients write a number and read it back. Each time it
+prints which of them, cluster or sentinel, and the number, or the error, until its input ends.
 """
 import sys
 import threading
