@@ -166,7 +166,7 @@ func TestCopyWithAFailedFsync(t *testing.T) {
 	copies := map[string]func(path string) error{
 		"backup": o.Backup,
 		"repair": func(path string) error {
-			_, err := repair.Run(disk, stopped, path, func(string, *repair.Report) error { return nil })
+			_, err := repair.Run(disk, stopped, path, 0, func(string, *repair.Report) error { return nil })
 			return err
 		},
 	}

@@ -95,7 +95,7 @@ func TestHistory(t *testing.T) {
 	copyFolder(t, o.opt.FS, o.opt.Dir, killed)
 	o.storage.Unlock()
 	drill.Check(t, o.Backup(backup))
-	if _, err := repair.Run(o.opt.FS, backup, repaired, func(string, *repair.Report) error { return nil }); err != nil {
+	if _, err := repair.Run(o.opt.FS, backup, repaired, 0, func(string, *repair.Report) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	elsewhere("a kill", killed)

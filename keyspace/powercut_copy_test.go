@@ -143,7 +143,7 @@ func TestPowerCutDuringARepair(t *testing.T) {
 	l.flip(datadir.PartitionName(1))
 	before := fingerprint(t, l.fs, l.dir)
 	d.make = func(fsys vfs.FS, path string) error {
-		_, err := repair.Run(fsys, l.dir, path, func(dir string, _ *repair.Report) error {
+		_, err := repair.Run(fsys, l.dir, path, 0, func(dir string, _ *repair.Report) error {
 			return writeFile(fsys, filepath.Join(dir, "repair-report.txt"), []byte("text"))
 		})
 		return err

@@ -37,9 +37,6 @@ type byteSet [4]uint64
 func (b *byteSet) add(c byte)      { b[c>>6] |= 1 << (c & 63) }
 func (b *byteSet) has(c byte) bool { return b[c>>6]&(1<<(c&63)) != 0 }
 
-// Match reports whether all of s matches a pattern. To match several texts, compile the pattern once.
-func Match(pattern, s string) bool { return Compile(pattern).Match(s) }
-
 // Compile compiles a pattern in time proportional to its length. Every text is a legal pattern. The result
 // keeps the text.
 func Compile(pattern string) *Pattern {

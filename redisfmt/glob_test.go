@@ -56,7 +56,7 @@ func TestMatch(t *testing.T) {
 		{"*", "", false},
 	}
 	for _, tt := range tests {
-		if got := Match(tt.pattern, tt.s); got != tt.want {
+		if got := Compile(tt.pattern).Match(tt.s); got != tt.want {
 			t.Errorf("Match(%q, %q) = %t", tt.pattern, tt.s, got)
 		}
 	}
@@ -65,7 +65,7 @@ func TestMatch(t *testing.T) {
 // TestMatchIsNotExponential never ends if Match tries every * anew for each position of the one before.
 func TestMatchIsNotExponential(t *testing.T) {
 	t.Parallel()
-	if Match(strings.Repeat("a*", 1000)+"b", strings.Repeat("a", 4000)) {
+	if Compile(strings.Repeat("a*", 1000) + "b").Match(strings.Repeat("a", 4000)) {
 		t.Error("matched")
 	}
 }
@@ -82,7 +82,7 @@ func FuzzMatch(f *testing.F) {
 		if strings.Count(pattern, "*") > 6 || len(s) > 60 {
 			return // the translation recurses
 		}
-		if got, want := Match(pattern, s), redisMatch(pattern, s); got != want {
+		if got, want := Compile(pattern).Match(s), redisMatch(pattern, s); got != want {
 			t.Errorf("Match(%q, %q) = %t", pattern, s, got)
 		}
 	})
@@ -106,7 +106,7 @@ func FuzzMatchLong(f *testing.F) {
 			return
 		}
 		pattern, s := head+strings.Repeat(part, n)+tail, strings.Repeat(word, 3*n)+end
-		if got, want := Match(pattern, s), backtrack(pattern, s); got != want {
+		if got, want := Compile(pattern).Match(s), backtrack(pattern, s); got != want {
 			t.Errorf("Match(%q, %q) = %t", pattern, s, got)
 		}
 	})
@@ -328,7 +328,7 @@ func BenchmarkMatch(b *testing.B) {
 		b.Run(pattern, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				Match(pattern, id)
+				Compile(pattern).Match(id)
 			}
 		})
 		b.Run("compiled "+pattern, func(b *testing.B) {

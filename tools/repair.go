@@ -44,7 +44,7 @@ func runRepair(c *call) (int, error) {
 	if *acceptClock {
 		now = c.Clock.Now()
 	}
-	report, err := repair.RunAt(vfs.OS, values[0], values[1], now, addReport, c.status.File("reading"))
+	report, err := repair.Run(vfs.OS, values[0], values[1], now, addReport, c.status.File("reading"))
 	if err != nil {
 		return exitFailed, Advise(err, values[0])
 	}

@@ -214,7 +214,7 @@ func (n *naive) judge(c *Call) Reason {
 		return DeniedCommand
 	}
 	for _, name := range c.Containers {
-		if !n.allWalls && !slices.ContainsFunc(n.containers, func(p string) bool { return redisfmt.Match(p, name) }) {
+		if !n.allWalls && !slices.ContainsFunc(n.containers, func(p string) bool { return redisfmt.Compile(p).Match(name) }) {
 			return DeniedContainer
 		}
 	}
@@ -228,14 +228,14 @@ func (n *naive) judge(c *Call) Reason {
 					got |= q.permits
 				}
 			}
-			return got&k.Need == k.Need && redisfmt.Match(p.text, k.Name)
+			return got&k.Need == k.Need && redisfmt.Compile(p.text).Match(k.Name)
 		})
 		if !n.allKeys && !fits {
 			return DeniedKey
 		}
 	}
 	for _, channel := range c.Channels {
-		fits := func(p string) bool { return redisfmt.Match(p, channel) }
+		fits := func(p string) bool { return redisfmt.Compile(p).Match(channel) }
 		if c.Patterns {
 			fits = func(p string) bool { return p == channel }
 		}

@@ -257,15 +257,6 @@ func (l *List) Set() Reply {
 // Refused reports whether there was no memory for an element.
 func (l *List) Refused() bool { return l.refused }
 
-// Map returns the map of alternating keys and values, or an error if there was no memory for them.
-func (l *List) Map() Reply {
-	r := l.Array()
-	if r.Kind == KindArray {
-		r.Kind = KindMap
-	}
-	return r
-}
-
 // After returns the array of a cursor and the list, or an error if there was no memory for the list: a client
 // would take the cursor for a good one.
 func (l *List) After(cursor Reply) Reply {

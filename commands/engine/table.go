@@ -2,7 +2,6 @@ package engine
 
 import (
 	"cmp"
-	"iter"
 	"slices"
 	"strings"
 
@@ -83,17 +82,6 @@ func Install(families []Family) {
 	for _, r := range AllRows {
 		if r.clear != nil {
 			r.clear.Number, r.clear.right = r.Number, Table[r.Clear.Name].Number
-		}
-	}
-}
-
-// All returns every command, sorted by name.
-func All() iter.Seq[*Command] {
-	return func(yield func(*Command) bool) {
-		for _, r := range TableSorted {
-			if !yield(r.Command) {
-				return
-			}
 		}
 	}
 }

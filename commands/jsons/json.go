@@ -247,10 +247,10 @@ func (p *jsonPath) first(doc string) (text string, s jsonpath.Span, ok bool, err
 }
 
 // findWithin returns the matches in a document, within a budget that several paths share. repeated is that of
-// [jsonpath.Path.FindWithin].
+// [jsonpath.Path.Find].
 func (p *jsonPath) findWithin(budget *jsonpath.Budget, doc string) (spans []jsonpath.Span, repeated bool, err error) {
 	if !p.Static() {
-		return p.FindWithin(budget, nil, doc)
+		return p.Find(budget, nil, doc)
 	}
 	s, ok, repeated, err := p.FirstWithin(budget, doc)
 	if ok {

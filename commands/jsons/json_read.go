@@ -566,7 +566,7 @@ type jsonText struct {
 	named   bool // the command has several paths, were they the same
 	paths   []foundPath
 
-	repeated         bool // that of jsonpath.Path.FindWithin, for any of the paths
+	repeated         bool // that of jsonpath.Path.Find, for any of the paths
 	matches, matched int  // of all paths, and their bytes
 }
 

@@ -21,7 +21,8 @@ func spans(t testing.TB, path, doc string) []jsonpath.Span {
 	t.Helper()
 	p, err := jsonpath.Parse(path)
 	drill.Check(t, err)
-	found, err := p.Find(nil, doc)
+	budget := jsonpath.BudgetOf(doc)
+	found, _, err := p.Find(&budget, nil, doc)
 	drill.Check(t, err)
 	return found
 }
@@ -417,7 +418,8 @@ func FuzzEdits(f *testing.F) {
 		if err != nil {
 			return
 		}
-		found, err := p.Find(nil, compact)
+		budget := jsonpath.BudgetOf(compact)
+		found, _, err := p.Find(&budget, nil, compact)
 		if err != nil || len(found) == 0 {
 			return
 		}

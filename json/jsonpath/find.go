@@ -39,16 +39,10 @@ type Budget int
 func BudgetOf(doc string) Budget { return Budget(passes*len(doc) + leastBytes) }
 
 // Find appends the spans of the matches to dst. doc is valid JSON with any root. No match comes twice. The
-// order is that of RedisJSON. The error is [ErrBudget] or [ErrMatches].
-func (p *Path) Find(dst []Span, doc string) ([]Span, error) {
-	budget := BudgetOf(doc)
-	dst, _, err := p.FindWithin(&budget, dst, doc)
-	return dst, err
-}
-
-// FindWithin is Find with a budget, of which it takes what it reads. repeated reports that an object on the
-// way may have a name twice: then older members may be among the matches.
-func (p *Path) FindWithin(budget *Budget, dst []Span, doc string) (spans []Span, repeated bool, err error) {
+// order is that of RedisJSON. It takes what it reads from the budget. repeated reports that an object on the
+// way may have a name twice: then older members may be among the matches. The error is [ErrBudget] or
+// [ErrMatches].
+func (p *Path) Find(budget *Budget, dst []Span, doc string) (spans []Span, repeated bool, err error) {
 	e := newEvaluation(doc)
 	e.left = int(*budget)
 	for _, at := range e.run(p.steps, e.root) {
@@ -69,7 +63,7 @@ func (p *Path) First(doc string) (s Span, ok bool, err error) {
 	return s, ok, err
 }
 
-// FirstWithin is First with a budget, of which it takes what it reads. repeated is that of [Path.FindWithin].
+// FirstWithin is First with a budget, of which it takes what it reads. repeated is that of [Path.Find].
 func (p *Path) FirstWithin(budget *Budget, doc string) (s Span, ok, repeated bool, err error) {
 	e := newEvaluation(doc)
 	e.left = int(*budget)

@@ -20,7 +20,7 @@ func find(t *testing.T, path, doc string) []string {
 	if err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}
-	spans, err := p.Find(nil, doc)
+	spans, err := spansOf(p, doc)
 	if err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}
@@ -44,6 +44,13 @@ const store = `{"store":{"book":[
  {"category":"fiction","author":"Herman Melville","title":"Moby Dick","isbn":"0-553-21311-3","price":8.99},
  {"category":"fiction","author":"J. R. R. Tolkien","title":"The Lord of the Rings","isbn":"0-395-19395-8","price":22.99}],
  "bicycle":{"color":"red","price":19.95}},"expensive":10}`
+
+// spansOf returns the spans of the matches within the budget of one path.
+func spansOf(p *Path, doc string) ([]Span, error) {
+	budget := BudgetOf(doc)
+	spans, _, err := p.Find(&budget, nil, doc)
+	return spans, err
+}
 
 // The paths are those of RedisJSON's documentation and tests, and of Goessner's article.
 func TestFind(t *testing.T) {
@@ -211,7 +218,7 @@ func TestBudget(t *testing.T) {
 	}
 	deep := strings.Repeat("[", 120) + strings.Repeat("1,", 1<<18) + "1" + strings.Repeat("]", 120)
 	p, _ := Parse("$..a..b")
-	if _, err := p.Find(nil, deep); err != ErrBudget {
+	if _, err := spansOf(p, deep); err != ErrBudget {
 		t.Errorf("%v", err)
 	}
 }
@@ -503,7 +510,7 @@ func compareWithOracle(t *testing.T, path, doc string) {
 	if err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}
-	got, err := p.Find(nil, doc)
+	got, err := spansOf(p, doc)
 	if err != nil {
 		return
 	}
@@ -627,7 +634,7 @@ func FuzzParse(f *testing.F) {
 		if !json.Valid([]byte(doc)) {
 			return
 		}
-		spans, err := p.Find(nil, doc)
+		spans, err := spansOf(p, doc)
 		for _, s := range spans {
 			if err == nil && !json.Valid([]byte(s.Text(doc))) {
 				t.Errorf("%q in %q: %v", path, doc, s)
@@ -664,7 +671,7 @@ func TestRepeatedNames(t *testing.T) {
 				t.Fatal(err)
 			}
 			budget := BudgetOf(tt.doc)
-			if _, repeated, err := p.FindWithin(&budget, nil, tt.doc); repeated != tt.want || err != nil {
+			if _, repeated, err := p.Find(&budget, nil, tt.doc); repeated != tt.want || err != nil {
 				t.Errorf("%s of %s: %v, %v", text, tt.doc, repeated, err)
 			}
 			if _, _, repeated, _ := p.FirstWithin(&budget, tt.doc); repeated != tt.want {

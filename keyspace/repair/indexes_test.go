@@ -55,7 +55,7 @@ func TestRepairKeepsIndexes(t *testing.T) {
 	store := filepath.Join(dir, datadir.PartitionName(0))
 	drill.Check(t, truncate(store, 10))
 	to := filepath.Join(newDir(t), "new")
-	if report, err := Run(disk, dir, to, func(string, *Report) error { return nil }); err != nil || report.Clean() {
+	if report, err := Run(disk, dir, to, 0, func(string, *Report) error { return nil }); err != nil || report.Clean() {
 		t.Fatalf("%+v, %v", report, err)
 	}
 	if got := read(to); !slices.EqualFunc(got, want, slices.Equal) {

@@ -309,7 +309,7 @@ func TestRepairOfLogs(t *testing.T) {
 				tt.spoil(t, dir)
 			}
 			to := filepath.Join(newDir(t), "new")
-			report, err := Run(disk, dir, to, func(string, *Report) error { return nil })
+			report, err := Run(disk, dir, to, 0, func(string, *Report) error { return nil })
 			drill.Check(t, err)
 			if tt.want != nil {
 				tt.want(l)
@@ -441,7 +441,7 @@ func TestRepairOfDeletes(t *testing.T) {
 		l := newLogged(t)
 		tt.change(l)
 		dir := filepath.Join(newDir(t), "repaired")
-		if _, err := Run(disk, l.write(), dir, func(string, *Report) error { return nil }); err != nil {
+		if _, err := Run(disk, l.write(), dir, 0, func(string, *Report) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 		l.check(dir)

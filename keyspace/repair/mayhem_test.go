@@ -220,7 +220,7 @@ func TestMayhem(t *testing.T) {
 
 		in, inspected := Inspect(disk, dir)
 		to := filepath.Join(newDir(t), "repaired")
-		report, repaired := Run(disk, dir, to, func(string, *Report) error { return nil })
+		report, repaired := Run(disk, dir, to, 0, func(string, *Report) error { return nil })
 		state, err := starts(t, dir)
 		cutAtStart := 0
 		switch {

@@ -8,7 +8,6 @@ import (
 	"mayfly/keyspace/elements"
 	"mayfly/keyspace/groups"
 	"mayfly/keyspace/record"
-	"mayfly/vfs"
 )
 
 // redating moves what is copied to a clock that was corrected. The zero value changes nothing.
@@ -24,18 +23,6 @@ type Redated struct {
 	Ahead int64 `json:"ahead_ms"` // how far the folder was ahead of the clock
 	Dead  int   `json:"dead"`     // items that were dead by the folder's time, and were left out
 	Later int   `json:"later"`    // items that were written after the clock's time, and count as written now
-}
-
-// RunAt is [Run] for a folder whose time is ahead of the corrected clock now (ms): the clock was set forward
-// for some time. Dead items stay dead: what had died by the folder's time is left out. What was written later
-// than now counts as written now, with the same time left. So no time in the new folder is later than now.
-func RunAt(fsys vfs.FS, dir, newDir string, now int64, finish func(dir string, r *Report) error, progress ...Progress) (*Report, error) {
-	s, err := openFolder(fsys, dir, progress...)
-	if err != nil {
-		return nil, err
-	}
-	defer s.close()
-	return s.repair(newDir, redating{now: now}, finish)
 }
 
 // begin notes the folder's time. It does nothing unless that is ahead.

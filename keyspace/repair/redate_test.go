@@ -106,7 +106,7 @@ func TestRunAtACorrectedClock(t *testing.T) {
 func repairedAt(t *testing.T, dir string, now int64) (to string, report *Report) {
 	t.Helper()
 	to = filepath.Join(newDir(t), "new")
-	report, err := RunAt(disk, dir, to, now, func(string, *Report) error { return nil })
+	report, err := Run(disk, dir, to, now, func(string, *Report) error { return nil })
 	drill.Check(t, err)
 	if report.Redated == nil || !report.Clean() {
 		t.Fatalf("redated: %+v; clean: %t", report.Redated, report.Clean())
@@ -313,7 +313,7 @@ func TestRunAtAClockThatIsRight(t *testing.T) {
 	o.clock.Advance(time.Hour)
 	o.stop()
 	to := filepath.Join(newDir(t), "new")
-	report, err := RunAt(disk, dir, to, aoftest.Epoch+2*time.Hour.Milliseconds(), func(string, *Report) error { return nil })
+	report, err := Run(disk, dir, to, aoftest.Epoch+2*time.Hour.Milliseconds(), func(string, *Report) error { return nil })
 	if err != nil || report.Redated != nil || report.Items != 1 {
 		t.Fatalf("%+v, %v", report, err)
 	}

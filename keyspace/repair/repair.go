@@ -43,7 +43,7 @@ type Report struct {
 	// NoManifest: the manifest cannot be read. A file that is missing, cut short or an older copy may not
 	// have been noticed.
 	NoManifest bool `json:"no_manifest,omitempty"`
-	// Redated says what [RunAt] has changed; nil if the folder's time was not ahead.
+	// Redated says what a corrected clock has changed; nil if the folder's time was not ahead.
 	Redated *Redated `json:"redated,omitempty"`
 }
 
@@ -76,14 +76,19 @@ func (r *Report) Clean() bool {
 //   - Containers whose records are lost are copied as recovered-<number>, with the default -1.
 //   - Logs of deaths and groups are copied with their containers: see logs.go.
 //
+// now (ms) is for a folder whose time is ahead of the corrected clock, which was set forward for some time.
+// It is 0 if the clock was right. Dead items stay dead: what had died by the folder's time is left out. What
+// was written later than now counts as written now, with the same time left. So no time in the new folder is
+// later than now.
+//
 // Run calls finish when the new folder is complete, but before it has its name. finish may add files to it.
-func Run(fsys vfs.FS, dir, newDir string, finish func(dir string, r *Report) error, progress ...Progress) (*Report, error) {
+func Run(fsys vfs.FS, dir, newDir string, now int64, finish func(dir string, r *Report) error, progress ...Progress) (*Report, error) {
 	s, err := openFolder(fsys, dir, progress...)
 	if err != nil {
 		return nil, err
 	}
 	defer s.close()
-	return s.repair(newDir, redating{}, finish)
+	return s.repair(newDir, redating{now: now}, finish)
 }
 
 func (s *folderReader) repair(newDir string, dates redating, finish func(dir string, r *Report) error) (_ *Report, err error) {

@@ -29,7 +29,7 @@ func repaired(t *testing.T, dir string) (*Report, map[place]record.Item) {
 	t.Helper()
 	before := fingerprint(t, dir)
 	to := filepath.Join(newDir(t), "new")
-	report, err := Run(disk, dir, to, func(string, *Report) error { return nil })
+	report, err := Run(disk, dir, to, 0, func(string, *Report) error { return nil })
 	drill.Check(t, err)
 	if fingerprint(t, dir) != before {
 		t.Fatal("the damaged folder has changed")
@@ -529,15 +529,15 @@ func TestRepairSaysThatAStoreIsLost(t *testing.T) {
 func TestRepairRefuses(t *testing.T) {
 	t.Parallel()
 	l := newLived(t, 9)
-	if _, err := Run(disk, l.dir, filepath.Join(l.dir, "new"), nil); err == nil || !strings.Contains(err.Error(), "lies within") {
+	if _, err := Run(disk, l.dir, filepath.Join(l.dir, "new"), 0, nil); err == nil || !strings.Contains(err.Error(), "lies within") {
 		t.Errorf("into the folder itself: %v", err)
 	}
-	if _, err := Run(disk, l.dir, newDir(t), nil); err == nil || !strings.Contains(err.Error(), "exists") {
+	if _, err := Run(disk, l.dir, newDir(t), 0, nil); err == nil || !strings.Contains(err.Error(), "exists") {
 		t.Errorf("into an existing folder: %v", err)
 	}
 	to := filepath.Join(newDir(t), "new")
 	failed := fmt.Errorf("the report cannot be written")
-	if _, err := Run(disk, l.dir, to, func(string, *Report) error { return failed }); !errors.Is(err, failed) {
+	if _, err := Run(disk, l.dir, to, 0, func(string, *Report) error { return failed }); !errors.Is(err, failed) {
 		t.Errorf("%v", err)
 	}
 	if left, err := disk.ReadDir(filepath.Dir(to)); err != nil || len(left) > 0 {

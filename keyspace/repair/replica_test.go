@@ -96,7 +96,7 @@ func TestRepairLosesThePlaceInALog(t *testing.T) {
 			t.Errorf("%s: the folder is damaged: %v", what, damaged)
 		}
 		to := filepath.Join(newDir(t), "new")
-		if _, err := Run(disk, dir, to, func(string, *Report) error { return nil }); err != nil {
+		if _, err := Run(disk, dir, to, 0, func(string, *Report) error { return nil }); err != nil {
 			t.Fatal(what, ": ", err)
 		}
 		if tail, err := keyspace.ReadReplica(disk, to); err != nil || tail.Index != 0 || tail.State != nil {

@@ -77,9 +77,6 @@ func (l *Lists[C]) SetBroadcast(on bool) {
 	l.look()
 }
 
-// Broadcast reports whether someone wants to know all that changes.
-func (l *Lists[C]) Broadcast() bool { return l.broadcast }
-
 // Tells reports whether someone is to be told that an item has changed.
 func (l *Lists[C]) Tells(c C, id string) bool { return l.broadcast || l.notes.Has(c, id) }
 

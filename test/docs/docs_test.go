@@ -97,10 +97,10 @@ func eachCommand(visit func(name string, c *engine.Command)) {
 		*engine.Command
 	}
 	var calls []call
-	for c := range engine.All() {
+	for _, c := range engine.TableSorted {
 		name := strings.ToUpper(c.Name)
 		if c.Parse != nil {
-			calls = append(calls, call{name, c})
+			calls = append(calls, call{name, c.Command})
 		}
 		for _, sub := range slices.SortedFunc(slices.Values(c.Sub), byName) {
 			calls = append(calls, call{name + " " + strings.ToUpper(sub.Name), &sub})
@@ -199,7 +199,7 @@ func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
 // TestDocsGroups holds the order of groups to the groups of the commands.
 func TestDocsGroups(t *testing.T) {
 	t.Parallel()
-	for c := range engine.All() {
+	for _, c := range engine.TableSorted {
 		if !slices.Contains(commandGroups, c.Group) {
 			t.Errorf("commandGroups lacks %s, the group of %s", c.Group, c.Name)
 		}

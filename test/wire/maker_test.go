@@ -120,7 +120,7 @@ type talkMaker struct {
 
 func newTalkMaker(random *rand.Rand, extra []string) *talkMaker {
 	m := &talkMaker{random, slices.Concat(templates, extra)}
-	for c := range engine.All() {
+	for _, c := range engine.TableSorted {
 		if c.Group == harness.OfRedisJSON {
 			continue // in Redis it is of a module
 		}
