@@ -62,7 +62,8 @@ const requestPatience = 3
 const requestPause = 50 * time.Millisecond
 
 // request does what a request asks for if this node leads, or passes it on to the leader. During an election
-// it waits. A request may be done twice, if the connection to the leader breaks: that changes nothing more.
+// it waits, and while a node loads. A request may be done twice, if the connection to the leader breaks: that
+// changes nothing more.
 func (n *Node) request(ctx context.Context, r request) error {
 	broken := false // a request whose answer was lost may have been done
 	for began := clock.Monotonic(); ; {
@@ -70,10 +71,10 @@ func (n *Node) request(ctx context.Context, r request) error {
 		switch {
 		case broken && r.Op == "remove" && err != nil && n.isRemoved(r.Name, err):
 			return nil
-		case !isPassing(err, r.Op) || clock.Monotonic()-began > requestPatience*n.options.NodeTimeout:
+		case !isPassing(err, r.Op) || n.ctx.Err() != nil || clock.Monotonic()-began > requestPatience*n.options.NodeTimeout:
 			return err
 		}
-		broken = broken || errors.Is(err, errBroken)
+		broken = broken || errors.Is(err, errBroken) || isError(err, errRestarting)
 		pause := time.NewTimer(requestPause)
 		select {
 		case <-pause.C:
@@ -94,10 +95,15 @@ func (n *Node) isRemoved(name string, err error) bool {
 var errBroken = errors.New("the leader does not answer")
 
 // isPassing reports whether a request may succeed at the next leader: no node leads, another one does, or the
-// leader does not answer. A transfer that may have begun is not begun again.
+// leader does not answer, or loads. A transfer that may have begun is not begun again.
 func isPassing(err error, op string) bool {
+	return isError(err, errNoLeader) || op != "transfer" && (errors.Is(err, errBroken) || isError(err, errRestarting))
+}
+
+// isError reports whether an error is another one, of this node or of the leader that it has asked.
+func isError(err, is error) bool {
 	var refused *transport.RefusedError
-	return errors.Is(err, errNoLeader) || errors.Is(err, errBroken) && op != "transfer" || errors.As(err, &refused) && refused.Reason == errNoLeader.Error()
+	return errors.Is(err, is) || errors.As(err, &refused) && refused.Reason == is.Error()
 }
 
 // notMember is the error for the removal of a node that does not exist.

@@ -31,6 +31,8 @@ type fakeCluster struct {
 	err   error    // of these methods
 	has   int      // nodes for Replicated
 	lose  func()   // called by Replicated; nil: the node goes on to lead
+
+	transferred func() // called by Transfer, may be nil
 }
 
 func (f *fakeCluster) DialClient(context.Context, uint64, topology.Client) (net.Conn, error) {
@@ -51,6 +53,9 @@ func (f *fakeCluster) Remove(_ context.Context, name string) error {
 
 func (f *fakeCluster) Transfer(_ context.Context, name string) error {
 	f.calls = append(f.calls, "transfer "+name)
+	if f.transferred != nil {
+		f.transferred()
+	}
 	return f.err
 }
 
@@ -880,6 +885,38 @@ func TestDeposedAfterTheGreeting(t *testing.T) {
 		t.Errorf("disconnected %v, want those who sent a command for the leader: 1, 3, 4", ids)
 	}
 	w.replies("(error) MOVED 3432 127.0.0.1:6380", 5, "INCR", "n") // it has greeted a follower
+}
+
+// TestDeposedByItself: a client whose command hands the lead over has its reply before it is disconnected. So
+// has one whose command removes the node.
+func TestDeposedByItself(t *testing.T) {
+	t.Parallel()
+	w, f := newClusterHarness(t, leads())
+	w.engine.LeaderChanged(leads())
+	w.do(1, "SET", "a", "1")
+	f.transferred = func() {
+		f.become(w, follows())
+		if w.graceOver(); len(w.host.disconnected) != 0 {
+			t.Error("it is disconnected before it has its reply")
+		}
+	}
+	w.replies("OK", 1, "CLUSTER", "TRANSFER", "b")
+	if w.graceOver(); !slices.Contains(w.host.disconnected, w.session(1)) {
+		t.Error("it stays")
+	}
+	looks, sessions := 0, w.host.sessions
+	f.transferred = func() {
+		w.host.sessions = func() []*engine.Session {
+			if looks++; looks == 3 {
+				w.session(2).Answered()
+			}
+			return sessions()
+		}
+		if w.engine.Suspend(); looks < 3 {
+			t.Errorf("it has looked %d times for a reply that left after three", looks)
+		}
+	}
+	w.replies("OK", 2, "CLUSTER", "TRANSFER", "b")
 }
 
 // TestAwaitAnswered: before a leader hands over, the clients get the replies to what it has executed.

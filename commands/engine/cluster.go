@@ -71,11 +71,15 @@ func (e *Engine) Role() string {
 
 // Suspend ends the use of the keyspace, before the node closes it without committing. It disconnects all
 // clients; commands that need a keyspace are answered with LOADING until [Engine.SetKeyspace]. No reply
-// leaves afterwards that reports or reveals what the keyspace has not committed.
+// leaves afterwards that reports or reveals what the keyspace has not committed. It waits a moment for what
+// runs without locks: that may be what has removed the node, and ends about now.
 func (e *Engine) Suspend() {
 	e.suspended.Store(true)
 	e.Scripts.EndAll(errScriptDeposed)
 	e.Broker.TellAll()
+	ending, cancel := context.WithTimeout(context.Background(), deposedGrace)
+	e.awaitAnswered(ending, unansweredOutside)
+	cancel()
 	// A session that passes the check from here on has begun after it: what it executes is refused. The
 	// others are disconnected.
 	e.Host.Disconnect(func(*Session) bool { return true })
@@ -168,7 +172,7 @@ func (e *Engine) disconnectDeposed(patience time.Duration) {
 			if !s.Deposed.Load() || s.onlyReceives() {
 				return false
 			}
-			waits := patience > 0 && (s.unanswered.Load() || s.inMulti() || s.Unread != nil && s.Unread())
+			waits := patience > 0 && (s.unanswered.Load() != 0 || s.inMulti() || s.Unread != nil && s.Unread())
 			busy = busy || waits
 			return !waits
 		})
@@ -185,9 +189,14 @@ const answerPeriod = time.Millisecond
 // ends. A client of Sentinels that hears of the next leader closes its connections, and sends again what had
 // no reply.
 func (e *Engine) AwaitAnswered(ctx context.Context) {
+	e.awaitAnswered(ctx, unansweredLead)
+}
+
+// awaitAnswered is AwaitAnswered for a value of [Session.unanswered].
+func (e *Engine) awaitAnswered(ctx context.Context, what uint32) {
 	look := time.NewTicker(answerPeriod)
 	defer look.Stop()
-	for slices.ContainsFunc(e.Host.Sessions(), func(s *Session) bool { return s.unanswered.Load() }) {
+	for slices.ContainsFunc(e.Host.Sessions(), func(s *Session) bool { return s.unanswered.Load() == what }) {
 		select {
 		case <-look.C:
 		case <-ctx.Done():

@@ -105,8 +105,8 @@ type nodes struct {
 	greeted bool        // the node led when it ran a command that any node runs, such as HELLO
 	Deposed atomic.Bool // it does not lead any more: the session is disconnected soon
 	Unread  func() bool // reports whether something has arrived that was not read; any goroutine may call it. May be nil
-	// unanswered is set from before a leader's command begins until its reply has left; see Answered.
-	unanswered atomic.Bool
+	// unanswered is what has begun and whose reply has not left yet, 0 for nothing; see Answered.
+	unanswered atomic.Uint32
 
 	Awaits time.Duration // since when the running command waits for a leader, as clock.Monotonic says; 0: it does not
 	waited time.Duration // of the running command and of those read with it for the cluster, besides what Awaits says
@@ -175,10 +175,16 @@ func (s *Session) noteCommand(r *Row, now int64) {
 	}
 }
 
+// The values of Session.unanswered.
+const (
+	unansweredOutside = iota + 1 // what a command does without locks: see Context.Outside
+	unansweredLead               // a command that the node runs as the leader
+)
+
 // Answered notes that the replies to all commands so far have left.
 func (s *Session) Answered() {
-	if s.unanswered.Load() { // a load is far cheaper than a store
-		s.unanswered.Store(false)
+	if s.unanswered.Load() != 0 { // a load is far cheaper than a store
+		s.unanswered.Store(0)
 	}
 	if w := s.stirred; w != nil {
 		s.stirred = nil
