@@ -23,6 +23,7 @@ func members(r engine.Reply) (list []string) {
 // TestSetsBesideMaps plays random commands on sets of all sizes and compares them with maps.
 func TestSetsBesideMaps(t *testing.T) {
 	t.Parallel()
+	drill.Single(t)
 	drill.Seeds(t, 1, 6, 300, func(t *testing.T, seed uint64) {
 		w, r := newHarness(t), rand.New(rand.NewPCG(seed, 3))
 		sets := map[string]map[string]bool{"a": {}, "b": {}, "c": {}}
@@ -163,6 +164,7 @@ func TestScansOutliveManyChanges(t *testing.T) {
 // its pages split: each has the same chance.
 func TestRandomMembersAreUniform(t *testing.T) {
 	t.Parallel()
+	drill.Single(t)
 	w := newHarness(t)
 	const size = 3000
 	args := []string{"SADD", "s"}

@@ -3,6 +3,8 @@ package keyspace
 import (
 	"errors"
 	"testing"
+
+	"mayfly/test/drill"
 )
 
 func TestOfName(t *testing.T) {
@@ -60,6 +62,7 @@ func TestChoose(t *testing.T) {
 
 func TestAllNumbersTaken(t *testing.T) {
 	t.Parallel()
+	drill.Single(t)
 	all := make(numberTable)
 	for n := range uint32(MaxDB + 1) {
 		if n != 500 {

@@ -40,7 +40,8 @@ type Reader struct {
 // NewReader returns a reader of the range of a file. From must be the start of a command.
 func NewReader(f io.ReaderAt, from, to int64) *Reader {
 	section := io.NewSectionReader(f, from, to-from)
-	return &Reader{r: bufio.NewReaderSize(section, readSize), size: to, Off: from, From: from}
+	buffer := min(readSize, to-from+peekSize) // one that a short range does not fill meets its end
+	return &Reader{r: bufio.NewReaderSize(section, int(buffer)), size: to, Off: from, From: from}
 }
 
 // Next reads a command up to its value. Errors: io.EOF at the end, *[BreakError], and what the operating
@@ -173,7 +174,7 @@ func (r *Reader) length() (n int64, err error) {
 // appendBytes appends the next n bytes to dst.
 func (r *Reader) appendBytes(dst []byte, n int64) ([]byte, error) {
 	for n > 0 {
-		b, err := r.r.Peek(int(min(n, readSize)))
+		b, err := r.r.Peek(int(min(n, int64(r.r.Size()))))
 		if err != nil {
 			return dst, r.failed(err)
 		}

@@ -160,12 +160,16 @@ type Confirmed struct {
 
 	waiting []Op
 	texts   []byte            // the current page
-	pages   []*[pageSize]byte // hold all texts but the large ones
+	small   []byte            // the first page: most files are small
+	pages   []*[pageSize]byte // the others, which hold all texts but the large ones
 }
 
 // Pages are reused: a start keeps the changes of many files until their seals, and would otherwise leave as
 // much garbage as it loads data.
-const pageSize = 64 << 10 // bytes
+const (
+	pageSize  = 64 << 10 // bytes
+	smallPage = 4 << 10  // the first
+)
 
 var pages = sync.Pool{New: func() any { return new([pageSize]byte) }}
 
@@ -188,6 +192,9 @@ func (c *Confirmed) keep(key, rec []byte) string {
 	switch free := cap(c.texts) - len(c.texts); {
 	case size > pageSize:
 		return record.View(append(append(make([]byte, 0, size), key...), rec...))
+	case c.small == nil && size <= smallPage:
+		c.small = make([]byte, 0, smallPage)
+		c.texts = c.small
 	case size > free:
 		p := pages.Get().(*[pageSize]byte)
 		c.pages = append(c.pages, p)
@@ -211,7 +218,7 @@ func (c *Confirmed) Sealed(s Seal) error {
 		}
 		c.waiting[i] = Op{} // frees a large text
 	}
-	c.waiting, c.texts = c.waiting[:0], nil
+	c.waiting, c.texts = c.waiting[:0], c.small
 	for _, p := range c.pages {
 		pages.Put(p)
 	}

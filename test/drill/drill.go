@@ -17,9 +17,10 @@ var (
 	again = flag.Uint64("seed", 0, "the seed of random tests; 0 for a new one in each test")
 )
 
-// Tests have small heaps and much garbage: with the usual percentage a fourth of their time goes into it.
+// Tests have small heaps and much garbage: with the usual percentage a fourth of their time goes into it. The
+// race detector keeps several bytes for each of a heap: there a small one costs less.
 func init() {
-	if os.Getenv("GOGC")+os.Getenv("GOMEMLIMIT") == "" {
+	if os.Getenv("GOGC")+os.Getenv("GOMEMLIMIT") == "" && !race {
 		debug.SetGCPercent(400)
 		debug.SetMemoryLimit(1 << 30)
 	}
@@ -45,6 +46,15 @@ func Slow(t testing.TB) {
 	t.Helper()
 	if testing.Short() && !*long {
 		t.Skip("not in the quick form")
+	}
+}
+
+// Single skips a test of one goroutine in the quick form under the race detector, which has nothing to find
+// there and makes it slow.
+func Single(t testing.TB) {
+	t.Helper()
+	if race && testing.Short() && !*long {
+		t.Skip("one goroutine has no races")
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	pageSize    = 4096
+	pageSize    = 1024
 	sectorSize  = 512 // what a power cut leaves written or not, as a whole
 	pageSectors = pageSize / sectorSize
 )
