@@ -288,7 +288,7 @@ func (l *loop) call(f func() error) error {
 	case err := <-result:
 		return err
 	case <-l.stop:
-		return errRestarting
+		return errInterrupted
 	}
 }
 
@@ -302,5 +302,8 @@ func (l *loop) deliver(m *raftpb.Message) error {
 	}
 }
 
-// errRestarting is the error of a request to a node between two incarnations.
-var errRestarting = errors.New("this node is loading")
+// The errors of a request to a node that loads: it has not begun, or it may be done or not.
+var (
+	errRestarting  = errors.New("this node is loading")
+	errInterrupted = errors.New("this node is loading: the request may be done or not")
+)

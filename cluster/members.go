@@ -61,9 +61,9 @@ const requestPatience = 3
 // requestPause is the time between two looks for a leader.
 const requestPause = 50 * time.Millisecond
 
-// request does what a request asks for if this node leads, or passes it on to the leader. During an election
-// it waits, and while a node loads. A request may be done twice, if the connection to the leader breaks: that
-// changes nothing more.
+// request does what a request asks for if this node leads, or passes it on to the leader. It waits during an
+// election, and while this node or the leader loads. A request may be done twice, if the connection to the
+// leader breaks: that changes nothing more.
 func (n *Node) request(ctx context.Context, r request) error {
 	broken := false // a request whose answer was lost may have been done
 	for began := clock.Monotonic(); ; {
@@ -74,7 +74,7 @@ func (n *Node) request(ctx context.Context, r request) error {
 		case !isPassing(err, r.Op) || n.ctx.Err() != nil || clock.Monotonic()-began > requestPatience*n.options.NodeTimeout:
 			return err
 		}
-		broken = broken || errors.Is(err, errBroken) || isError(err, errRestarting)
+		broken = broken || errors.Is(err, errBroken) || isError(err, errInterrupted)
 		pause := time.NewTimer(requestPause)
 		select {
 		case <-pause.C:
@@ -97,10 +97,10 @@ var errBroken = errors.New("the leader does not answer")
 // isPassing reports whether a request may succeed at the next leader: no node leads, another one does, or the
 // leader does not answer, or loads. A transfer that may have begun is not begun again.
 func isPassing(err error, op string) bool {
-	return isError(err, errNoLeader) || op != "transfer" && (errors.Is(err, errBroken) || isError(err, errRestarting))
+	return isError(err, errNoLeader) || isError(err, errRestarting) || op != "transfer" && (errors.Is(err, errBroken) || isError(err, errInterrupted))
 }
 
-// isError reports whether an error is another one, of this node or of the leader that it has asked.
+// isError reports whether this node, or the leader that it has asked, has returned the error is.
 func isError(err, is error) bool {
 	var refused *transport.RefusedError
 	return errors.Is(err, is) || errors.As(err, &refused) && refused.Reason == is.Error()
@@ -205,7 +205,7 @@ func (inc *incarnation) await(ctx context.Context, done func(*core.Status) bool)
 		case <-ctx.Done():
 			return replica.ErrNoMajority
 		case <-inc.stop:
-			return errRestarting
+			return errInterrupted
 		}
 	}
 }
@@ -428,7 +428,7 @@ func (n *Node) handOver(ctx context.Context, inc *incarnation, name string) erro
 		case <-drained:
 			waits = false
 		case <-inc.stop:
-			return errRestarting
+			return errInterrupted
 		case <-ctx.Done():
 			err = ctx.Err()
 		case <-time.After(roomPeriod):
@@ -443,7 +443,7 @@ func (n *Node) handOver(ctx context.Context, inc *incarnation, name string) erro
 		case unfinished = <-ended:
 		case <-time.After(drainPatience + roomPeriod):
 		case <-inc.stop:
-			return errRestarting
+			return errInterrupted
 		}
 		if unfinished != nil {
 			inc.log.Warn().Err(unfinished).Msg("hands the lead over before its last writes are known to be committed")

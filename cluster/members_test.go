@@ -8,8 +8,8 @@ import (
 	"mayfly/cluster/transport"
 )
 
-// TestIsPassing: a request goes on while no node leads, and while one loads that has it or that leads. But a
-// transfer that may have begun does not.
+// TestIsPassing: a request goes on while no node leads, and while the node that took it, or the leader,
+// loads. But a transfer that may have begun does not.
 func TestIsPassing(t *testing.T) {
 	t.Parallel()
 	refused := func(err error) error { return &transport.RefusedError{Status: 409, Reason: err.Error()} }
@@ -19,8 +19,10 @@ func TestIsPassing(t *testing.T) {
 	}{
 		{errNoLeader, true, true},
 		{refused(errNoLeader), true, true},
-		{errRestarting, true, false},
-		{refused(errRestarting), true, false},
+		{errRestarting, true, true},
+		{refused(errRestarting), true, true},
+		{errInterrupted, true, false},
+		{refused(errInterrupted), true, false},
 		{fmt.Errorf("%w: end of file", errBroken), true, false},
 		{notMember("a"), false, false},
 		{refused(notMember("a")), false, false},

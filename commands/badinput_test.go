@@ -15,7 +15,6 @@ import (
 // panic may cause it, and an error must change nothing.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
-	drill.Single(t)
 	w := newHarness(t)
 	w.host.options["max-value-size"] = "5000"
 	seed := [][]string{

@@ -104,7 +104,6 @@ func TestEventsComeInOrder(t *testing.T) {
 // Deaths that outrun delivery wait in a queue of bounded length. Each is published once.
 func TestManyDeaths(t *testing.T) {
 	t.Parallel()
-	drill.Single(t)
 	w := newHarness(t)
 	broker := &w.engine.Broker
 	w.do(1, "CONFIG", "SET", "notify-keyspace-events", "Ex")

@@ -31,8 +31,7 @@ type fakeCluster struct {
 	err   error    // of these methods
 	has   int      // nodes for Replicated
 	lose  func()   // called by Replicated; nil: the node goes on to lead
-
-	transferred func() // called by Transfer, may be nil
+	after func()   // called by Remove and Transfer, may be nil
 }
 
 func (f *fakeCluster) DialClient(context.Context, uint64, topology.Client) (net.Conn, error) {
@@ -48,13 +47,16 @@ func (f *fakeCluster) Add(_ context.Context, name, addr string) error {
 
 func (f *fakeCluster) Remove(_ context.Context, name string) error {
 	f.calls = append(f.calls, "remove "+name)
+	if f.after != nil {
+		f.after()
+	}
 	return f.err
 }
 
 func (f *fakeCluster) Transfer(_ context.Context, name string) error {
 	f.calls = append(f.calls, "transfer "+name)
-	if f.transferred != nil {
-		f.transferred()
+	if f.after != nil {
+		f.after()
 	}
 	return f.err
 }
@@ -887,36 +889,42 @@ func TestDeposedAfterTheGreeting(t *testing.T) {
 	w.replies("(error) MOVED 3432 127.0.0.1:6380", 5, "INCR", "n") // it has greeted a follower
 }
 
-// TestDeposedByItself: a client whose command hands the lead over has its reply before it is disconnected. So
-// has one whose command removes the node.
+// TestDeposedByItself: a client whose command hands the lead over has its reply, and that to what it has sent
+// with it, before it is disconnected. So has one whose command removes the node.
 func TestDeposedByItself(t *testing.T) {
-	t.Parallel()
-	w, f := newClusterHarness(t, leads())
-	w.engine.LeaderChanged(leads())
-	w.do(1, "SET", "a", "1")
-	f.transferred = func() {
-		f.become(w, follows())
-		if w.graceOver(); len(w.host.disconnected) != 0 {
-			t.Error("it is disconnected before it has its reply")
-		}
-	}
-	w.replies("OK", 1, "CLUSTER", "TRANSFER", "b")
-	if w.graceOver(); !slices.Contains(w.host.disconnected, w.session(1)) {
-		t.Error("it stays")
-	}
-	looks, sessions := 0, w.host.sessions
-	f.transferred = func() {
-		w.host.sessions = func() []*engine.Session {
-			if looks++; looks == 3 {
-				w.session(2).Answered()
+	drill.Bubble(t, func(t *testing.T) {
+		w, f := newClusterHarness(t, leads())
+		w.engine.LeaderChanged(leads())
+		client := w.session(1)
+		w.engine.Execute(client, []string{"SET", "a", "1"}) // its reply waits
+		f.after = func() {
+			f.become(w, follows())
+			if w.graceOver(); len(w.host.disconnected) != 0 {
+				t.Error("it is disconnected before it has its reply")
 			}
-			return sessions()
 		}
-		if w.engine.Suspend(); looks < 3 {
-			t.Errorf("it has looked %d times for a reply that left after three", looks)
+		w.replies("OK", 1, "CLUSTER", "TRANSFER", "b")
+		client.Answered()
+		if w.graceOver(); !slices.Contains(w.host.disconnected, client) {
+			t.Error("it stays")
 		}
-	}
-	w.replies("OK", 2, "CLUSTER", "TRANSFER", "b")
+		f.become(w, leads())
+		w.host.disconnected = nil
+		f.after = func() {
+			go func() {
+				if drill.Pass(50 * time.Millisecond); len(w.host.disconnected) != 0 {
+					t.Error("clients are disconnected while one waits for its reply")
+				}
+				client.Answered()
+			}()
+			began := time.Now()
+			if w.engine.Suspend(); time.Since(began) < 50*time.Millisecond || len(w.host.disconnected) == 0 {
+				t.Errorf("after %v %d clients are disconnected", time.Since(began), len(w.host.disconnected))
+			}
+		}
+		w.engine.Execute(client, []string{"SET", "a", "2"})
+		w.replies("OK", 1, "CLUSTER", "REMOVE", "a")
+	})
 }
 
 // TestAwaitAnswered: before a leader hands over, the clients get the replies to what it has executed.

@@ -197,7 +197,6 @@ func TestSlicesThatEndWithAPartition(t *testing.T) {
 // as it is comes once, in order.
 func TestIndexedPagesBesideWrites(t *testing.T) {
 	t.Parallel()
-	drill.Single(t)
 	documents, count := drill.Pick(300, 700, 700), drill.Pick("3", "7", "7") // rows of a page
 	for _, text := range []string{"SELECT VALUE _id ORDER BY a", "SELECT VALUE _id ORDER BY a DESC", "SELECT VALUE _id WHERE a >= 10 AND a < 40", "SELECT VALUE _id WHERE a IN (3, 4, 5, 70)"} {
 		w := newHarness(t)
@@ -236,7 +235,6 @@ func TestIndexedPagesBesideWrites(t *testing.T) {
 // shrink. What stays as it is comes once, and nothing twice.
 func TestScanPagesBesideWrites(t *testing.T) {
 	t.Parallel()
-	drill.Single(t)
 	documents, many, count := drill.Pick(250, 700, 700), drill.Pick(600, 2000, 2000), drill.Pick("3", "7", "7")
 	for _, text := range []string{"SELECT VALUE _id", "SELECT VALUE _id WHERE a >= 10 AND a != 20 OFFSET 3", "SELECT VALUE _id WHERE STARTSWITH(_id, 's') LIMIT 900"} {
 		w := newHarness(t)
@@ -502,7 +500,6 @@ func TestQueryOfMassDeath(t *testing.T) {
 // indexes keep of them, and give it back.
 func TestHostileIndexValues(t *testing.T) {
 	t.Parallel()
-	drill.Single(t)
 	w := newHarness(t)
 	for _, paths := range [][]string{{"/tags/[]"}, {"/s"}, {"/s", "/tags"}, {"/deep"}, {"/at", "GEO"}} {
 		w.do(1, append([]string{"INDEX.CREATE", "0"}, paths...)...)

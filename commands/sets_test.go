@@ -23,7 +23,6 @@ func members(r engine.Reply) (list []string) {
 // TestSetsBesideMaps plays random commands on sets of all sizes and compares them with maps.
 func TestSetsBesideMaps(t *testing.T) {
 	t.Parallel()
-	drill.Single(t)
 	drill.Seeds(t, 1, 6, 300, func(t *testing.T, seed uint64) {
 		w, r := newHarness(t), rand.New(rand.NewPCG(seed, 3))
 		sets := map[string]map[string]bool{"a": {}, "b": {}, "c": {}}

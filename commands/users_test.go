@@ -797,7 +797,6 @@ func TestNumbersUnderLocks(t *testing.T) {
 // administrators.
 func TestEveryRowUnderLocks(t *testing.T) {
 	t.Parallel()
-	drill.Single(t)
 	w := newHarness(t)
 	for _, name := range []string{"mine", "theirs", "c"} { // number 16, 17, 18
 		w.expect("OK", "CONTAINER.SET", name, "TTL", "-1", "LOG", "100")

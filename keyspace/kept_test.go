@@ -191,7 +191,6 @@ func TestTimersOfElementsFollowThePolicy(t *testing.T) {
 // live among many dead, and from a small one. It must end, and find all that may go.
 func TestEvictLeavesTheKeptDead(t *testing.T) {
 	t.Parallel()
-	drill.Single(t)
 	for policy := eviction.None + 1; policy <= eviction.AllKeysRandom; policy++ {
 		t.Run(policy.String(), func(t *testing.T) {
 			o := open(t, func(opt *Options) { opt.Partitions = 2 })

@@ -92,7 +92,6 @@ func (o *opened) compactAll() {
 // TestTouchWithinOneTransaction: what a transaction journals of an item that it both writes and touches.
 func TestTouchWithinOneTransaction(t *testing.T) {
 	t.Parallel()
-	drill.Single(t)
 	large, other := strings.Repeat("x", 1<<20), strings.Repeat("y", 1<<20)
 	touch := func(tx *Tx, c *Container) {
 		if it, ok := tx.Get(c, "k"); ok {

@@ -157,9 +157,9 @@ func (e *Engine) disconnectLed() {
 	e.disconnectDeposed(CommandPatience)
 }
 
-// disconnectDeposed disconnects deposed sessions after a while, and later those that wait for a commit, are
-// in a transaction, or have sent what is not read yet: a client that loses a reply sends its command again.
-// After the patience it waits for none.
+// disconnectDeposed disconnects deposed sessions after a while, and later those whose replies have not left,
+// that are in a transaction, or have sent what is not read yet: a client that loses a reply sends its command
+// again. After the patience it waits for none.
 func (e *Engine) disconnectDeposed(patience time.Duration) {
 	after := e.Leadership.After
 	if after == nil {
@@ -192,11 +192,11 @@ func (e *Engine) AwaitAnswered(ctx context.Context) {
 	e.awaitAnswered(ctx, unansweredLead)
 }
 
-// awaitAnswered is AwaitAnswered for a value of [Session.unanswered].
+// awaitAnswered waits until no session has one of these bits in unanswered, or until ctx ends.
 func (e *Engine) awaitAnswered(ctx context.Context, what uint32) {
 	look := time.NewTicker(answerPeriod)
 	defer look.Stop()
-	for slices.ContainsFunc(e.Host.Sessions(), func(s *Session) bool { return s.unanswered.Load() == what }) {
+	for slices.ContainsFunc(e.Host.Sessions(), func(s *Session) bool { return s.unanswered.Load()&what != 0 }) {
 		select {
 		case <-look.C:
 		case <-ctx.Done():

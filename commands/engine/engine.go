@@ -315,7 +315,7 @@ func (e *Engine) execute(s *Session, args []string, out *Outcome) {
 	for err == nil && s.Ctx.Outside != nil {
 		outside, again := s.Ctx.Outside, false
 		s.Ctx.Outside = nil
-		s.unanswered.CompareAndSwap(0, unansweredOutside)
+		s.unanswered.Or(unansweredOutside)
 		if out.Reply, again = outside(); again {
 			s.giveWay()
 			err = e.Run(s, r, args, run, out)
@@ -402,8 +402,8 @@ func (e *Engine) DiskRefusal(frees bool) error {
 // and drops its events. So does the veto of a container on hold, which is the reply, of EXEC too. After an
 // error nothing has begun; errNotLeading means that the node follows since the command was admitted.
 func (e *Engine) Run(s *Session, r *Row, args []string, run Run, out *Outcome) error {
-	if s.Service == serveLeads && s.unanswered.Load() != unansweredLead {
-		s.unanswered.Store(unansweredLead)
+	if s.Service == serveLeads && s.unanswered.Load()&unansweredLead == 0 {
+		s.unanswered.Or(unansweredLead)
 	}
 	if s.Tracking.On && s.Service != ServeDetached {
 		if s.tracks(r) || s.Tracking.reads && r.Scope >= ScopeQueue {

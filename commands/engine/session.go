@@ -105,7 +105,7 @@ type nodes struct {
 	greeted bool        // the node led when it ran a command that any node runs, such as HELLO
 	Deposed atomic.Bool // it does not lead any more: the session is disconnected soon
 	Unread  func() bool // reports whether something has arrived that was not read; any goroutine may call it. May be nil
-	// unanswered is what has begun and whose reply has not left yet, 0 for nothing; see Answered.
+	// unanswered says what commands have begun whose replies have not left yet; see Answered.
 	unanswered atomic.Uint32
 
 	Awaits time.Duration // since when the running command waits for a leader, as clock.Monotonic says; 0: it does not
@@ -175,10 +175,10 @@ func (s *Session) noteCommand(r *Row, now int64) {
 	}
 }
 
-// The values of Session.unanswered.
+// The bits of Session.unanswered.
 const (
-	unansweredOutside = iota + 1 // what a command does without locks: see Context.Outside
-	unansweredLead               // a command that the node runs as the leader
+	unansweredOutside = 1 << iota // one that works without locks: see Context.Outside
+	unansweredLead                // one that the node runs as the leader
 )
 
 // Answered notes that the replies to all commands so far have left.

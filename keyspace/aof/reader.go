@@ -40,7 +40,7 @@ type Reader struct {
 // NewReader returns a reader of the range of a file. From must be the start of a command.
 func NewReader(f io.ReaderAt, from, to int64) *Reader {
 	section := io.NewSectionReader(f, from, to-from)
-	buffer := min(readSize, to-from+peekSize) // one that a short range does not fill meets its end
+	buffer := min(readSize, to-from+peekSize) // larger than a short range, so that Peek meets its end
 	return &Reader{r: bufio.NewReaderSize(section, int(buffer)), size: to, Off: from, From: from}
 }
 

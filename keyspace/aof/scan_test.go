@@ -158,6 +158,31 @@ func TestScanDoesNotTrustALength(t *testing.T) {
 	}
 }
 
+// Texts of all sizes are as they were when their seal confirms them, in each range anew.
+func TestConfirmedReusesItsPages(t *testing.T) {
+	t.Parallel()
+	var ranges [][]byte
+	var want, got []string
+	for n := range 3 {
+		var changes []byte
+		for i, size := range []int{3000, 3000, 10_000, 500, 3000, pageSize - 1000, 2 * pageSize, 3000} {
+			key, body := fmt.Sprintf("1:%d-%d", n, i), strings.Repeat(string(rune('a'+8*n+i)), size)
+			changes = append(changes, item(key, body)...)
+			want = append(want, key+body)
+		}
+		ranges = append(ranges, changes)
+	}
+	content, _ := journalFile(nothing, ranges...)
+	header := len(record.AppendHeader(nil, record.Item{}))
+	_, _, err := Scan(bytes.NewReader(content), "file", int64(len(content)), Journal, &Confirmed{Visit: func(o Op) error {
+		got = append(got, o.Key+o.Rec[header:])
+		return nil
+	}})
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%d texts, %v; they are not the %d that were written", len(got), err, len(want))
+	}
+}
+
 // Changes of any size are kept until a seal confirms them.
 func TestConfirmedKeepsChangesUntilTheirSeal(t *testing.T) {
 	t.Parallel()

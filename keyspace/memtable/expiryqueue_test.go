@@ -220,7 +220,6 @@ func TestBucketsAreFilled(t *testing.T) {
 // TestTheDeadAreFoundAmongMany: a search for the dead looks at few other items, however many there are.
 func TestTheDeadAreFoundAmongMany(t *testing.T) {
 	t.Parallel()
-	drill.Single(t)
 	const n = 50_000
 	d := newModelledTable(t)
 	rng := rand.New(rand.NewPCG(3, 4))

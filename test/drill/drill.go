@@ -18,7 +18,7 @@ var (
 )
 
 // Tests have small heaps and much garbage: with the usual percentage a fourth of their time goes into it. The
-// race detector keeps several bytes for each of a heap: there a small one costs less.
+// race detector keeps several bytes for each byte of a heap: there a small one costs less.
 func init() {
 	if os.Getenv("GOGC")+os.Getenv("GOMEMLIMIT") == "" && !race {
 		debug.SetGCPercent(400)
@@ -49,12 +49,12 @@ func Slow(t testing.TB) {
 	}
 }
 
-// Single skips a test of one goroutine in the quick form under the race detector, which has nothing to find
-// there and makes it slow.
+// Single skips a long test of one goroutine in the quick form under the race detector. Neither that nor the
+// invariants, which are checked only there, have much to find in it.
 func Single(t testing.TB) {
 	t.Helper()
 	if race && testing.Short() && !*long {
-		t.Skip("one goroutine has no races")
+		t.Skip("not in the quick form with the race detector")
 	}
 }
 
