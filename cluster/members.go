@@ -69,7 +69,7 @@ func (n *Node) request(ctx context.Context, r request) error {
 	for began := clock.Monotonic(); ; {
 		err := n.requestOnce(ctx, r)
 		switch {
-		case broken && r.Op == "remove" && err != nil && n.isRemoved(r.Name, err):
+		case broken && r.Op == "remove" && n.isRemoved(r.Name, err):
 			return nil
 		case !isPassing(err, r.Op) || n.ctx.Err() != nil || clock.Monotonic()-began > requestPatience*n.options.NodeTimeout:
 			return err
@@ -88,7 +88,7 @@ func (n *Node) request(ctx context.Context, r request) error {
 // isRemoved reports whether an error says that a node is no member: the leader knows none of the name, or the
 // node is this one and has learnt that it is out.
 func (n *Node) isRemoved(name string, err error) bool {
-	return err.Error() == notMember(name).Error() || name == n.options.Name && err.Error() == errRemoved.Error()
+	return isError(err, notMember(name)) || name == n.options.Name && isError(err, errRemoved)
 }
 
 // errBroken is wrapped by the error of a request that the leader has not answered.
@@ -100,10 +100,10 @@ func isPassing(err error, op string) bool {
 	return isError(err, errNoLeader) || isError(err, errRestarting) || op != "transfer" && (errors.Is(err, errBroken) || isError(err, errInterrupted))
 }
 
-// isError reports whether this node, or the leader that it has asked, has returned the error is.
+// isError reports whether this node, or the leader that it has asked, has returned the error is. Of the
+// leader's only the words arrive.
 func isError(err, is error) bool {
-	var refused *transport.RefusedError
-	return errors.Is(err, is) || errors.As(err, &refused) && refused.Reason == is.Error()
+	return errors.Is(err, is) || err != nil && err.Error() == is.Error()
 }
 
 // notMember is the error for the removal of a node that does not exist.

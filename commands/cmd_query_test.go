@@ -27,7 +27,6 @@ func (w *harness) queryPage(t *testing.T, args ...string) (cursor string, rows [
 // TestQueryPages: pages of any size add up to the whole, each document once, in the order of ORDER BY.
 func TestQueryPages(t *testing.T) {
 	t.Parallel()
-	drill.Single(t)
 	w := newHarness(t)
 	w.do(1, "CONTAINER.SET", "c", "TTL", "-1")
 	var all []string
@@ -74,7 +73,6 @@ func TestQueryPages(t *testing.T) {
 // TestQueryBudget: what can stop then stops with a cursor, what must see all fails.
 func TestQueryBudget(t *testing.T) {
 	t.Parallel()
-	drill.Single(t)
 	w := newHarness(t)
 	w.do(1, "CONTAINER.SET", "c", "TTL", "-1")
 	for i := range 1000 {

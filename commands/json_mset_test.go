@@ -86,7 +86,6 @@ func TestJSONMSetIsOneByOne(t *testing.T) {
 // it once.
 func TestJSONMSetOfManyPaths(t *testing.T) {
 	t.Parallel()
-	drill.Single(t)
 	const n = 30_000
 	w := newHarness(t)
 	args, members := []string{"JSON.MSET"}, make([]string, n)

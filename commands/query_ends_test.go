@@ -163,7 +163,6 @@ func TestInfoIndexes(t *testing.T) {
 // at the meridian of 180 degrees too.
 func TestQueryNearest(t *testing.T) {
 	t.Parallel()
-	drill.Single(t)
 	w := newHarness(t)
 	random := drill.Rand(t)
 	for _, name := range []string{"indexed", "plain"} {

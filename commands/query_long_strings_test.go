@@ -15,7 +15,6 @@ import (
 // pages of any size, beside writes.
 func TestOrderOfLongStrings(t *testing.T) {
 	t.Parallel()
-	drill.Single(t)
 	random := drill.Rand(t)
 	long := strings.Repeat("z", 300)
 	tails := []string{"", "a", "b", "é", `\u0000`, long}
@@ -106,7 +105,6 @@ func TestManyLongStrings(t *testing.T) {
 // however many tie. If rows can have them, a page that needs their order says so, and a new query sorts.
 func TestManyLongStringsBesideOrder(t *testing.T) {
 	t.Parallel()
-	drill.Single(t)
 	w := newHarness(t)
 	w.do(1, "CONTAINER.SET", "c", "TTL", "-1")
 	w.do(1, "INDEX.CREATE", "c", "/a", "/b")

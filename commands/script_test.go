@@ -139,7 +139,6 @@ func TestScriptRollsBack(t *testing.T) {
 // A script that writes too much ends, and changes nothing.
 func TestScriptWorkIsBounded(t *testing.T) {
 	t.Parallel()
-	drill.Single(t)
 	w := newHarness(t)
 	w.host.options["max-value-size"] = "65536"
 	w.do(1, "SET", "k", "1")

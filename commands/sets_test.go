@@ -163,7 +163,6 @@ func TestScansOutliveManyChanges(t *testing.T) {
 // its pages split: each has the same chance.
 func TestRandomMembersAreUniform(t *testing.T) {
 	t.Parallel()
-	drill.Single(t)
 	w := newHarness(t)
 	const size = 3000
 	args := []string{"SADD", "s"}

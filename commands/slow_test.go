@@ -245,7 +245,6 @@ func TestExecComputesAfterItsLocks(t *testing.T) {
 // A transaction that would walk and write too much under its locks is refused, and changes nothing.
 func TestExecWorkIsBounded(t *testing.T) {
 	t.Parallel()
-	drill.Single(t)
 	w := newHarness(t)
 	w.host.options["max-value-size"] = fmt.Sprint(2 << 20)
 	w.expect("OK", "SET", "k", strings.Repeat("x", 1<<20))

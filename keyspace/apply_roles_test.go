@@ -212,7 +212,7 @@ func TestApplyRoles(t *testing.T) {
 			}))
 		}
 		c.elect(c.all[0])
-		for range drill.Pick(200, 600, 600) {
+		for range 600 {
 			c.h.step()
 			n := c.all[random.IntN(3)]
 			switch step := random.IntN(60); {

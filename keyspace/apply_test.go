@@ -217,7 +217,7 @@ func (ks *Keyspace) describeTable(c *Container, n int, t *table, now int64, add 
 // TestApplyUndoModel: a follower of a leader that takes the steps of TestUndoModel is what the leader is.
 func TestApplyUndoModel(t *testing.T) {
 	t.Parallel()
-	drill.Seeds(t, 1, 4, 200, func(t *testing.T, seed uint64) {
+	drill.Seeds(t, 2, 4, 200, func(t *testing.T, seed uint64) {
 		m := &undoModel{
 			opened: open(t, func(o *Options) { o.Partitions = 2; o.noCheckpoints = true }), random: rand.New(rand.NewPCG(seed, 12)),
 			containers: map[string]*undoContainer{"0": {expiry.Policy{Default: expiry.Forever}, make(map[string]Item), 0}},

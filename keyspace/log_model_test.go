@@ -168,7 +168,7 @@ func (m *logModel) clone() map[string]*loggedContainer {
 // its true cause.
 func TestLoggedIsWhatDied(t *testing.T) {
 	t.Parallel()
-	drill.Seeds(t, 1, 4, 100, func(t *testing.T, seed uint64) {
+	drill.Seeds(t, 2, 4, 100, func(t *testing.T, seed uint64) {
 		m := newLogModel(t, seed)
 		for range 1500 {
 			if m.rand.IntN(4) == 0 {

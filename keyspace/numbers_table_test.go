@@ -3,8 +3,6 @@ package keyspace
 import (
 	"errors"
 	"testing"
-
-	"mayfly/test/drill"
 )
 
 func TestOfName(t *testing.T) {
@@ -62,7 +60,6 @@ func TestChoose(t *testing.T) {
 
 func TestAllNumbersTaken(t *testing.T) {
 	t.Parallel()
-	drill.Single(t)
 	all := make(numberTable)
 	for n := range uint32(MaxDB + 1) {
 		if n != 500 {

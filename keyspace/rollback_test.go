@@ -88,7 +88,7 @@ func (s inside) compare(t *testing.T, is inside) {
 // and, after the next checkpoint, on disk.
 func TestRollback(t *testing.T) {
 	t.Parallel()
-	drill.Seeds(t, 1, 3, 100, func(t *testing.T, seed uint64) {
+	drill.Seeds(t, 2, 3, 100, func(t *testing.T, seed uint64) {
 		random := rand.New(rand.NewPCG(seed, 7))
 		o := open(t, func(opt *Options) { opt.Partitions = 3 })
 		names := []string{"a", "b", "c", "d"}

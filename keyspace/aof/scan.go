@@ -160,17 +160,13 @@ type Confirmed struct {
 
 	waiting []Op
 	texts   []byte            // the current page
-	small   []byte            // the first page, kept for the next range: most files are small
-	pages   []*[pageSize]byte // the others; a larger text has memory of its own
+	pages   []*[pageSize]byte // hold all texts but the large ones
 }
-
-const (
-	pageSize  = 64 << 10 // bytes
-	smallPage = 4 << 10  // the first
-)
 
 // Pages are reused: a start keeps the changes of many files until their seals, and would otherwise leave as
 // much garbage as it loads data.
+const pageSize = 64 << 10 // bytes
+
 var pages = sync.Pool{New: func() any { return new([pageSize]byte) }}
 
 // Set implements [Visitor].
@@ -192,9 +188,6 @@ func (c *Confirmed) keep(key, rec []byte) string {
 	switch free := cap(c.texts) - len(c.texts); {
 	case size > pageSize:
 		return record.View(append(append(make([]byte, 0, size), key...), rec...))
-	case size > free && c.small == nil && size <= smallPage:
-		c.small = make([]byte, 0, smallPage)
-		c.texts = c.small
 	case size > free:
 		p := pages.Get().(*[pageSize]byte)
 		c.pages = append(c.pages, p)
@@ -218,7 +211,7 @@ func (c *Confirmed) Sealed(s Seal) error {
 		}
 		c.waiting[i] = Op{} // frees a large text
 	}
-	c.waiting, c.texts = c.waiting[:0], c.small
+	c.waiting, c.texts = c.waiting[:0], nil
 	for _, p := range c.pages {
 		pages.Put(p)
 	}

@@ -15,7 +15,6 @@ import (
 // TestHashOrder: the order of hashes is the same whatever the number of buckets, and goes on behind any id.
 func TestHashOrder(t *testing.T) {
 	t.Parallel()
-	drill.Single(t)
 	random := rand.New(rand.NewPCG(1, 1))
 	shard := Shard{SetSize: func(key, rec int) int64 { return int64(key + rec) }, Seed: Seed{1, 2}}
 	var table Table
@@ -76,7 +75,6 @@ func TestHashOrder(t *testing.T) {
 // TestHashOrderOfEqualHashes: entries of one hash come by id.
 func TestHashOrderOfEqualHashes(t *testing.T) {
 	t.Parallel()
-	drill.Single(t)
 	shard := Shard{SetSize: func(key, rec int) int64 { return int64(key + rec) }, Seed: Seed{1, 2}}
 	var table Table
 	table.Init(&shard, 1)
@@ -121,7 +119,6 @@ func TestHashOrderOfEqualHashes(t *testing.T) {
 // of the seed.
 func TestHashSpreads(t *testing.T) {
 	t.Parallel()
-	drill.Single(t)
 	for _, form := range []string{"%d", "id-%d", "order:2026-11-22:%08d", "%036d", "user:{42}:%d:profile-of-a-customer-in-vienna"} {
 		for _, seed := range []Seed{{0x123456789abcdef, 0xfedcba987654321}, {0, 0}, {1, 0}}[:drill.Pick(1, 3, 3)] {
 			var low, high [256]int

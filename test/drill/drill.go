@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -20,6 +21,8 @@ var (
 // Tests have small heaps and much garbage: with the usual percentage a fourth of their time goes into it. The
 // race detector keeps several bytes for each byte of a heap: there a small one costs less.
 func init() {
+	info, ok := debug.ReadBuildInfo()
+	race := ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 	if os.Getenv("GOGC")+os.Getenv("GOMEMLIMIT") == "" && !race {
 		debug.SetGCPercent(400)
 		debug.SetMemoryLimit(1 << 30)
@@ -46,15 +49,6 @@ func Slow(t testing.TB) {
 	t.Helper()
 	if testing.Short() && !*long {
 		t.Skip("not in the quick form")
-	}
-}
-
-// Single skips a long test of one goroutine in the quick form under the race detector. Neither that nor the
-// invariants, which are checked only there, have much to find in it.
-func Single(t testing.TB) {
-	t.Helper()
-	if race && testing.Short() && !*long {
-		t.Skip("not in the quick form with the race detector")
 	}
 }
 

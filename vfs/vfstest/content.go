@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	pageSize    = 1024
+	pageSize    = 4096
 	sectorSize  = 512 // what a power cut leaves written or not, as a whole
 	pageSectors = pageSize / sectorSize
 )
