@@ -74,7 +74,7 @@ func (n *Node) request(ctx context.Context, r request) error {
 		case !isPassing(err, r.Op) || n.ctx.Err() != nil || clock.Monotonic()-began > requestPatience*n.options.NodeTimeout:
 			return err
 		}
-		broken = broken || errors.Is(err, errBroken) || isError(err, errInterrupted)
+		broken = broken || mayBeDone(err)
 		pause := time.NewTimer(requestPause)
 		select {
 		case <-pause.C:
@@ -97,8 +97,11 @@ var errBroken = errors.New("the leader does not answer")
 // isPassing reports whether a request may succeed at the next leader: no node leads, another one does, or the
 // leader does not answer, or loads. A transfer that may have begun is not begun again.
 func isPassing(err error, op string) bool {
-	return isError(err, errNoLeader) || isError(err, errRestarting) || op != "transfer" && (errors.Is(err, errBroken) || isError(err, errInterrupted))
+	return isError(err, errNoLeader) || isError(err, errRestarting) || op != "transfer" && mayBeDone(err)
 }
+
+// mayBeDone reports whether a request has begun whose fate is not known.
+func mayBeDone(err error) bool { return errors.Is(err, errBroken) || isError(err, errInterrupted) }
 
 // isError reports whether this node, or the leader that it has asked, has returned the error is. Of the
 // leader's only the words arrive.

@@ -29,6 +29,9 @@ func TestIsPassing(t *testing.T) {
 		{errRemoved, false, false},
 		{errors.New("this node leads no more"), false, false},
 	} {
+		if mayBeDone(c.err) != (c.passes && !c.transfer) {
+			t.Errorf("%T %v: may be done: %v", c.err, c.err, mayBeDone(c.err))
+		}
 		if passes, transfer := isPassing(c.err, "remove"), isPassing(c.err, "transfer"); passes != c.passes || transfer != c.transfer {
 			t.Errorf("%T %v: %v for a removal, %v for a transfer", c.err, c.err, passes, transfer)
 		}
