@@ -35,11 +35,17 @@ func TestFollowerThatCatchesUpSaysSo(t *testing.T) {
 	c.mustPut("before", "1")
 	away := c.follower()
 	starved.Store(away.View().Self().ID)
+	has := away.View().Applied
 	away.crash(t)
-	for i := range 20 {
+	const keys = 20
+	for i := range keys {
 		c.mustPut(fmt.Sprint("key", i), "1")
 	}
-	committed := c.leader().View().Commit
+	var committed uint64
+	c.eventually("the leader shows that the keys are committed", func() bool {
+		committed = c.leader().View().Commit
+		return committed >= has+keys
+	})
 	c.eventually("whichever node leads next knows that", func() bool {
 		for _, n := range c.nodes {
 			if n.Node != nil && n.View().Commit < committed {
