@@ -755,7 +755,12 @@ func TestThrottleFails(t *testing.T) {
 		w.engine.Execute(w.session(1), []string{"SET", fmt.Sprint("large", i), large})
 	}
 	w.session(1).NoteWait(time.Second)
-	out := w.engine.Execute(w.session(1), []string{"SET", "foo", "1"})
+	set := []string{"SET", "foo", "1"}
+	out := w.engine.Execute(w.session(1), set)
+	for out.Deferred { // the keyspace has found in the background that it cannot commit
+		<-out.Resume
+		out = w.engine.Execute(w.session(1), set)
+	}
 	if out.Reply.Str != string(engine.ErrNoMajority) {
 		t.Errorf("a write: %s", notation(out.Reply))
 	}

@@ -455,7 +455,9 @@ func TestOpenSSL(t *testing.T) {
 		if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 			t.Fatal(err)
 		}
-		if stdout.Len() > 0 || !strings.Contains(stderr.String(), "alert") {
+		// The reset that answers what openssl has sent besides may overtake the alert.
+		refused := strings.Contains(stderr.String(), "alert") || strings.Contains(stderr.String(), "errno=104")
+		if err == nil || stdout.Len() > 0 || !refused {
 			t.Errorf("%s: %q\n%s", name, stdout.String(), stderr.String())
 		}
 		if strings.Contains(strings.ToLower(stderr.String()), "mayfly") {
