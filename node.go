@@ -63,7 +63,7 @@ func startNode(options *config.Config, srv *server.Server, engine *engine.Engine
 		ready: served,
 		beforeStop: func(ctx context.Context) {
 			if node.StepDown(ctx) && len(srv.Sessions()) > 0 {
-				redirect(ctx)
+				redirect(ctx, engine)
 			}
 		},
 		close: func() error { return node.Close(true) },
@@ -72,16 +72,22 @@ func startNode(options *config.Config, srv *server.Server, engine *engine.Engine
 }
 
 // redirectTime is how long a former leader goes on to tell its clients who leads, before it stops. They come
-// back as soon as their connections end.
-const redirectTime = 500 * time.Millisecond
+// back as soon as their connections end. longestRedirect is the time for those that go on to ask.
+const (
+	redirectTime    = 500 * time.Millisecond
+	longestRedirect = 1500 * time.Millisecond
+)
 
-// redirect waits for the redirectTime, or until ctx ends. Libraries for clusters learn of another leader by
-// MOVED: one that finds the address of the last leader closed may ask nobody else for a minute.
-func redirect(ctx context.Context) {
+// redirect waits for the redirectTime, and until clients ask no more. Libraries for clusters learn of another
+// leader by MOVED: one that finds the address of the last leader closed may ask nobody else for a minute.
+func redirect(ctx context.Context, engine *engine.Engine) {
+	longest, cancel := context.WithTimeout(ctx, longestRedirect)
+	defer cancel()
 	timer := time.NewTimer(redirectTime)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-ctx.Done():
+		engine.AwaitQuiet(longest)
+	case <-longest.Done():
 	}
 }

@@ -827,7 +827,13 @@ func TestDeposedLeader(t *testing.T) {
 	if w.graceOver(); slices.Contains(w.host.disconnected, transaction) {
 		t.Error("a client of the deposed leader is disconnected in a transaction")
 	}
-	w.replies("(error) MOVED 0 127.0.0.1:6380", 5, "EXEC")
+	transaction.Received()
+	if out := w.engine.Execute(transaction, []string{"EXEC"}); out.Reply.Str != "MOVED 0 127.0.0.1:6380" {
+		t.Errorf("EXEC: %+v", out)
+	}
+	if w.graceOver(); slices.Contains(w.host.disconnected, transaction) {
+		t.Error("a client of the deposed leader is disconnected before it hears who leads")
+	}
 	transaction.Answered()
 	unread := true
 	transaction.Unread = func() bool { return unread }
@@ -950,6 +956,30 @@ func TestAwaitAnswered(t *testing.T) {
 	}
 	if w.engine.AwaitAnswered(t.Context()); looks != 3 {
 		t.Errorf("it has looked %d times for replies that had left after three", looks)
+	}
+}
+
+// TestAwaitQuiet: a deposed leader stays as long as clients ask it, for some time.
+func TestAwaitQuiet(t *testing.T) {
+	t.Parallel()
+	w, _ := newClusterHarness(t, follows())
+	w.do(1, "PING")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	w.engine.AwaitQuiet(ended) // one that never ceases
+	looks, sessions := 0, w.host.sessions
+	w.host.sessions = func() []*engine.Session {
+		switch looks++; looks {
+		case 2:
+			w.clock.Advance(50 * time.Millisecond)
+			w.do(1, "PING")
+		case 3:
+			w.clock.Advance(100 * time.Millisecond)
+		}
+		return sessions()
+	}
+	if w.engine.AwaitQuiet(t.Context()); looks != 3 {
+		t.Errorf("it has looked %d times at a client that was quiet after three", looks)
 	}
 }
 

@@ -305,6 +305,16 @@ func (c *conn) whileWaiting(f func()) {
 	}
 }
 
+// hasUnread reports whether something has arrived that was not read. Any goroutine may call it.
+func (c *conn) hasUnread() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fd != noFD {
+		return hasUnread(c.fd)
+	}
+	return c.socket.ask(hasUnread)
+}
+
 // kill disconnects the client. Any goroutine may call it.
 func (c *conn) kill() {
 	if !c.killed.CompareAndSwap(false, true) {
@@ -332,6 +342,7 @@ func (c *conn) executeAll() error {
 		case command.Args == nil:
 			return c.flush()
 		}
+		c.session.Received()
 		err = c.execute(command.Args)
 		c.pipe.Forget(0)
 		if err != nil {
@@ -360,6 +371,7 @@ func (c *conn) execute(args []string) error {
 		if args, err = c.awaitResume(args, pending.Resume); err != nil {
 			return err
 		}
+		c.session.Received()
 		pending, err = c.pipe.execute(c, args)
 	}
 	switch err {
@@ -448,6 +460,13 @@ func (c *conn) reject(err error) error {
 
 // flush sends the replies so far once what they report is committed.
 func (c *conn) flush() error {
+	err := c.sendReplies()
+	c.session.Answered()
+	return err
+}
+
+// sendReplies is flush before a reply that goes on: it is not answered yet.
+func (c *conn) sendReplies() error {
 	if err := c.relay(); err != nil {
 		return err
 	}
@@ -465,7 +484,6 @@ func (c *conn) flush() error {
 	}
 	err := c.send(c.pipe.out)
 	c.pipe.reset()
-	c.session.Answered()
 	return err
 }
 
@@ -487,7 +505,7 @@ func (c *conn) stream(pending *engine.Outcome) error {
 	if c.outbox != nil {
 		c.outbox.hold() // no message comes between the pieces
 	}
-	if err := c.flush(); err != nil {
+	if err := c.sendReplies(); err != nil {
 		return err
 	}
 	c.pipe.until = c.server.engine.Deadline(pending.Waited)

@@ -69,6 +69,7 @@ func (c *conn) read() (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	c.session.Received() // before it is read, for who asks Session.Unread
 	n, err := readNow(c.fd, room)
 	switch {
 	case err == syscall.EAGAIN:

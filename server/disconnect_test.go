@@ -2,6 +2,7 @@ package server
 
 import (
 	"net"
+	"sync"
 	"testing"
 
 	"mayfly/commands/engine"
@@ -54,6 +55,36 @@ func TestUnread(t *testing.T) {
 	drill.Check(t, err)
 	if unread() {
 		t.Error("the byte that was read has arrived")
+	}
+}
+
+// So it is of a connection in a loop.
+func TestUnreadInALoop(t *testing.T) {
+	t.Parallel()
+	s := newTestServer(t)
+	e := newFakeEngine()
+	begun, hold := make(chan *engine.Session, 1), make(chan struct{})
+	end := sync.OnceFunc(func() { close(hold) })
+	e.commands = map[string]func(*engine.Session, []string) engine.Reply{
+		"HOLD": func(self *engine.Session, _ []string) engine.Reply {
+			begun <- self
+			<-hold
+			return engine.OK
+		},
+	}
+	c := dial(t, s.run(t, e, nil))
+	defer end()
+	c.send("HOLD\r\n")
+	session := <-begun
+	if session.Unread() {
+		t.Error("something has arrived before it was sent")
+	}
+	c.send("PING\r\n")
+	eventually(t, "PING has arrived", session.Unread)
+	end()
+	c.expect("+OK\r\n+PONG\r\n")
+	if session.Unread() {
+		t.Error("the command that has run has arrived")
 	}
 }
 

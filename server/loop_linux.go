@@ -274,6 +274,7 @@ func (l *loop) rest(c *conn) {
 	l.scheduleSweep(c)
 	if l.spans[len(l.spans)-1].from == len(l.pipe.out) {
 		l.dropSpan()
+		c.session.Answered()
 	}
 }
 

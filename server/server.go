@@ -376,7 +376,7 @@ func (s *Server) register(stream net.Conn, o origin) *conn {
 	c.session = engine.NewSession(s.lastID, o.remote, o.local, s.engine.Now())
 	c.session.Receiver = c
 	c.session.Abandoned = c.abandoned
-	c.session.Unread = func() bool { return c.socket.ask(hasUnread) }
+	c.session.Unread = c.hasUnread
 	c.session.Yield = c.yield
 	c.session.Memory = s.clients.Open(c.session)
 	c.guard = resp.NewGuard(c.session.Memory, resp.LargeBuffer)

@@ -417,7 +417,9 @@ func (l *loop) send(c *conn, replies []byte) {
 			l.handOff(c, rest, c.flush)
 			return
 		}
-		c.session.Answered()
+		if c.session.Answered(); c.rested {
+			c.session.Received()
+		}
 	}) {
 		l.abandon(c)
 	}

@@ -78,7 +78,7 @@ func (e *Engine) Suspend() {
 	e.Scripts.EndAll(errScriptDeposed)
 	e.Broker.TellAll()
 	ending, cancel := context.WithTimeout(context.Background(), deposedGrace)
-	e.awaitAnswered(ending, unansweredOutside)
+	e.awaitNone(ending, func(s *Session) bool { return s.unanswered.Load()&unansweredOutside != 0 })
 	cancel()
 	// A session that passes the check from here on has begun after it: what it executes is refused. The
 	// others are disconnected.
@@ -182,21 +182,24 @@ func (e *Engine) disconnectDeposed(patience time.Duration) {
 	})
 }
 
-// answerPeriod is the time between two looks for clients without their replies.
-const answerPeriod = time.Millisecond
-
 // AwaitAnswered waits until the replies to all that the node has run as the leader have left, or until ctx
 // ends. A client of Sentinels that hears of the next leader closes its connections, and sends again what had
 // no reply.
 func (e *Engine) AwaitAnswered(ctx context.Context) {
-	e.awaitAnswered(ctx, unansweredLead)
+	e.awaitNone(ctx, func(s *Session) bool { return s.unanswered.Load()&unansweredLead != 0 })
 }
 
-// awaitAnswered waits until no session has one of these bits in unanswered, or until ctx ends.
-func (e *Engine) awaitAnswered(ctx context.Context, what uint32) {
-	look := time.NewTicker(answerPeriod)
+// AwaitQuiet waits until clients have sent no command for a moment, or until ctx ends. A library goes on to
+// ask a deposed leader until it has looked for the next one, and repeats no transaction that gets no reply.
+func (e *Engine) AwaitQuiet(ctx context.Context) {
+	e.awaitNone(ctx, func(s *Session) bool { return s.lastUsed.Load() > e.Now()-deposedGrace.Milliseconds() })
+}
+
+// awaitNone waits until a condition holds for no session, or until ctx ends.
+func (e *Engine) awaitNone(ctx context.Context, holds func(*Session) bool) {
+	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
-	for slices.ContainsFunc(e.Host.Sessions(), func(s *Session) bool { return s.unanswered.Load()&what != 0 }) {
+	for slices.ContainsFunc(e.Host.Sessions(), holds) {
 		select {
 		case <-look.C:
 		case <-ctx.Done():

@@ -105,7 +105,7 @@ type nodes struct {
 	greeted bool        // the node led when it ran a command that any node runs, such as HELLO
 	Deposed atomic.Bool // it does not lead any more: the session is disconnected soon
 	Unread  func() bool // reports whether something has arrived that was not read; any goroutine may call it. May be nil
-	// unanswered says what commands have begun whose replies have not left yet; see Answered.
+	// unanswered says what has been read whose replies have not left yet; see Answered.
 	unanswered atomic.Uint32
 
 	Awaits time.Duration // since when the running command waits for a leader, as clock.Monotonic says; 0: it does not
@@ -175,11 +175,19 @@ func (s *Session) noteCommand(r *Row, now int64) {
 	}
 }
 
-// The bits of Session.unanswered.
+// The bits of Session.unanswered: of commands that have begun, but for the last.
 const (
 	unansweredOutside = 1 << iota // one that works without locks: see Context.Outside
 	unansweredLead                // one that the node runs as the leader
+	unansweredRead                // any but the first, in a cluster: see Received
 )
+
+// Received notes that something of the client has been read, or that a command goes on which has waited.
+func (s *Session) Received() {
+	if s.Service != serveAlone && s.unanswered.Load()&unansweredRead == 0 {
+		s.unanswered.Or(unansweredRead)
+	}
+}
 
 // Answered notes that the replies to all commands so far have left.
 func (s *Session) Answered() {
