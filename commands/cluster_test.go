@@ -819,6 +819,7 @@ func TestDeposedLeader(t *testing.T) {
 		t.Error("a client of the deposed leader is disconnected before it has its replies")
 	}
 	served.Answered()
+	served.Unread = func() bool { return true } // it has sent more, which waits as its command does
 	w.graceOver()
 	if !slices.Contains(w.host.disconnected, served) {
 		t.Error("a client of the deposed leader stays")
@@ -961,26 +962,31 @@ func TestAwaitAnswered(t *testing.T) {
 
 // TestAwaitQuiet: a deposed leader stays as long as clients ask it, for some time.
 func TestAwaitQuiet(t *testing.T) {
-	t.Parallel()
-	w, _ := newClusterHarness(t, follows())
-	w.do(1, "PING")
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	w.engine.AwaitQuiet(ended) // one that never ceases
-	looks, sessions := 0, w.host.sessions
-	w.host.sessions = func() []*engine.Session {
-		switch looks++; looks {
-		case 2:
-			w.clock.Advance(50 * time.Millisecond)
-			w.do(1, "PING")
-		case 3:
-			w.clock.Advance(100 * time.Millisecond)
+	drill.Bubble(t, func(t *testing.T) {
+		w, _ := newClusterHarness(t, follows())
+		const moved = "(error) MOVED 12182 127.0.0.1:6380"
+		w.replies(moved, 1, "GET", "foo")
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		w.engine.AwaitQuiet(ended) // one that never ceases
+		var asks sync.WaitGroup
+		asks.Go(func() {
+			for range 5 {
+				time.Sleep(50 * time.Millisecond)
+				w.replies(moved, 1, "GET", "foo")
+			}
+		})
+		began := time.Now()
+		if w.engine.AwaitQuiet(t.Context()); time.Since(began) != 350*time.Millisecond {
+			t.Errorf("it has waited %v for a client that was quiet after 250 ms", time.Since(began))
 		}
-		return sessions()
-	}
-	if w.engine.AwaitQuiet(t.Context()); looks != 3 {
-		t.Errorf("it has looked %d times at a client that was quiet after three", looks)
-	}
+		asks.Wait()
+		began = time.Now()
+		w.do(1, "PING")
+		if w.engine.AwaitQuiet(t.Context()); time.Since(began) != 0 {
+			t.Errorf("it waits %v for a client that asks nothing of the leader", time.Since(began))
+		}
+	})
 }
 
 // TestLoadingSaysWhy: a node that has no keyspace and loads none says what it waits for, with the code that

@@ -342,7 +342,6 @@ func (c *conn) executeAll() error {
 		case command.Args == nil:
 			return c.flush()
 		}
-		c.session.Received()
 		err = c.execute(command.Args)
 		c.pipe.Forget(0)
 		if err != nil {
@@ -371,7 +370,6 @@ func (c *conn) execute(args []string) error {
 		if args, err = c.awaitResume(args, pending.Resume); err != nil {
 			return err
 		}
-		c.session.Received()
 		pending, err = c.pipe.execute(c, args)
 	}
 	switch err {
@@ -465,7 +463,7 @@ func (c *conn) flush() error {
 	return err
 }
 
-// sendReplies is flush before a reply that goes on: it is not answered yet.
+// sendReplies is flush before a reply that is still to be sent: the client counts as unanswered.
 func (c *conn) sendReplies() error {
 	if err := c.relay(); err != nil {
 		return err

@@ -58,7 +58,7 @@ func TestUnread(t *testing.T) {
 	}
 }
 
-// So it is of a connection in a loop.
+// A loop has taken the descriptor from the socket.
 func TestUnreadInALoop(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)

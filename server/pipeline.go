@@ -71,6 +71,7 @@ func (p *pipeline) execute(c *conn, args []string) (pending *engine.Outcome, err
 		c.session.NoteWait(forward.Waited(args))
 		return nil, nil
 	}
+	c.session.Received()
 	out := c.server.engine.Execute(c.session, args)
 	switch {
 	case out.Deferred:

@@ -401,7 +401,7 @@ func (l *loop) waitCommit(lsn keyspace.LSN) error {
 // ends this connection only: the others' replies leave, once.
 func (l *loop) send(c *conn, replies []byte) {
 	if len(replies) == 0 {
-		c.session.Answered()
+		c.answered()
 		return
 	}
 	if !c.contain(func() {
@@ -417,11 +417,17 @@ func (l *loop) send(c *conn, replies []byte) {
 			l.handOff(c, rest, c.flush)
 			return
 		}
-		if c.session.Answered(); c.rested {
-			c.session.Received()
-		}
+		c.answered()
 	}) {
 		l.abandon(c)
+	}
+}
+
+// answered notes that the replies so far have left.
+func (c *conn) answered() {
+	c.session.Answered()
+	if c.rested {
+		c.session.Received() // commands are left for the next turn
 	}
 }
 

@@ -89,6 +89,30 @@ func (v *View) Replicas() []*Member {
 // Up reports whether a member is this node, or was heard of lately.
 func (m *Member) Up() bool { return m.Self || m.Active }
 
+// Contact returns the time in ms since the last message of a member; -1: none yet.
+func (m *Member) Contact() int64 {
+	if m.LastContact < 0 {
+		return -1
+	}
+	return m.LastContact.Milliseconds()
+}
+
+// State is ok if the node serves what a leader serves, or knows one that does, and nothing is wrong with it;
+// else fail.
+func (v *View) State() string {
+	if v.Quorum && v.Leader != nil && v.Role.Open() && v.Cause == "" {
+		return "ok"
+	}
+	return "fail"
+}
+
+// Silent reports whether the leader may have failed, although it is too early for an election: it has missed
+// several heartbeats, of which there are ten in the time of a view's Timeout. Clients are not sent to it
+// until it is heard again.
+func (v *View) Silent() bool {
+	return v.Leader != nil && !v.Leader.Self && v.Timeout > 0 && v.Leader.LastContact > v.Timeout*4/10
+}
+
 // OthersUsers returns how many members have other users than this node, as far as it knows.
 func (v *View) OthersUsers() (n int) {
 	self := v.Self()

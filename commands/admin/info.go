@@ -417,10 +417,10 @@ func replicationFields(v *topology.View) []InfoField {
 		host, port, contact := "", "0", int64(-1)
 		if m := v.Master(); m != nil && !m.Self {
 			host, port = m.Split()
-			contact = engine.ContactOf(m)
+			contact = m.Contact()
 		}
 		link := "down"
-		if engine.ClusterState(v) == "ok" {
+		if v.State() == "ok" {
 			link = "up"
 		}
 		field("role", "slave")
@@ -460,7 +460,7 @@ func replicationFields(v *topology.View) []InfoField {
 				state = "send_bulk"
 			}
 			field(fmt.Sprintf("slave%d", n), fmt.Sprintf("ip=%s,port=%s,state=%s,offset=%d,lag=%d",
-				host, port, state, v.Offset(m), max(engine.ContactOf(m), m.Behind.Milliseconds(), 0)/1000))
+				host, port, state, v.Offset(m), max(m.Contact(), m.Behind.Milliseconds(), 0)/1000))
 			n++
 		}
 	}
@@ -492,7 +492,7 @@ func clusterFields(v *topology.View) []InfoField {
 		}
 	}
 	list := []InfoField{
-		{Name: "cluster_state", Value: engine.ClusterState(v)},
+		{Name: "cluster_state", Value: v.State()},
 		{Name: "cluster_node", Value: name},
 		{Name: "cluster_role", Value: v.Role.String()},
 		{Name: "cluster_leader", Value: leader},

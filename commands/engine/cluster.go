@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mayfly/cluster/topology"
+	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 	"mayfly/keyspace/replica"
 )
@@ -95,6 +96,7 @@ type leadership struct {
 	After func(d time.Duration, f func()) // calls f after a time; nil: time.AfterFunc
 
 	closing   atomic.Bool   // deposed sessions are to be disconnected soon
+	movedAt   atomic.Int64  // monotonic time at which a client was last sent to the leader, ns
 	LostAt    atomic.Int64  // monotonic time since which no leader is known to serve, ns; 0: there is one
 	changedMu sync.Mutex    // protects changed
 	changed   chan struct{} // closed when commands that wait for a leader are to try again; nil: none waits
@@ -132,6 +134,7 @@ func (e *Engine) LeaderChanged(v *topology.View) {
 	if !l.led && v.Leads() { // a transfer has failed, perhaps
 		for _, s := range e.Host.Sessions() {
 			s.Deposed.Store(false)
+			s.stranded.Store(false)
 		}
 	}
 	l.led = v.Leads()
@@ -172,7 +175,7 @@ func (e *Engine) disconnectDeposed(patience time.Duration) {
 			if !s.Deposed.Load() || s.onlyReceives() {
 				return false
 			}
-			waits := patience > 0 && (s.unanswered.Load() != 0 || s.inMulti() || s.Unread != nil && s.Unread())
+			waits := patience > 0 && s.awaitsReply()
 			busy = busy || waits
 			return !waits
 		})
@@ -189,10 +192,17 @@ func (e *Engine) AwaitAnswered(ctx context.Context) {
 	e.awaitNone(ctx, func(s *Session) bool { return s.unanswered.Load()&unansweredLead != 0 })
 }
 
-// AwaitQuiet waits until clients have sent no command for a moment, or until ctx ends. A library goes on to
-// ask a deposed leader until it has looked for the next one, and repeats no transaction that gets no reply.
+// AwaitQuiet waits until no client has been sent to the leader for a moment, or until ctx ends. A library
+// goes on to ask a deposed leader until it has looked for the next one, and repeats no transaction.
 func (e *Engine) AwaitQuiet(ctx context.Context) {
-	e.awaitNone(ctx, func(s *Session) bool { return s.lastUsed.Load() > e.Now()-deposedGrace.Milliseconds() })
+	const moment = 100 * time.Millisecond
+	left := func() time.Duration { return moment - (clock.Monotonic() - time.Duration(e.Leadership.movedAt.Load())) }
+	for d := left(); d > 0 && ctx.Err() == nil; d = left() {
+		select {
+		case <-time.After(d):
+		case <-ctx.Done():
+		}
+	}
 }
 
 // awaitNone waits until a condition holds for no session, or until ctx ends.
@@ -231,21 +241,4 @@ func (e *Engine) vetoed(s *Session, r *Row, args []string, veto error) error {
 		return Error("HELD " + veto.Error())
 	}
 	return CommitFailure(veto, false)
-}
-
-// ClusterState is ok if the node serves what a leader serves, or knows one that does, and nothing is wrong
-// with it; else fail.
-func ClusterState(v *topology.View) string {
-	if v.Quorum && v.Leader != nil && v.Role.Open() && v.Cause == "" {
-		return "ok"
-	}
-	return "fail"
-}
-
-// ContactOf is the time in ms since the last message of a member; -1: none yet.
-func ContactOf(m *topology.Member) int64 {
-	if m.LastContact < 0 {
-		return -1
-	}
-	return m.LastContact.Milliseconds()
 }

@@ -110,11 +110,14 @@ func (e *Engine) notServed(s *Session, r *Row, args []string) error {
 	v := e.Cluster.View()
 	switch {
 	case v.Leader != nil && !v.Leader.Self && v.Leader.Client != "" && v.Quorum: // as in Redis a node that loads redirects, too
-		if !isSilent(v) {
+		if !v.Silent() {
 			e.Leadership.found()
 		}
 		if r.AtFollower != "" && !s.Proxied && !e.proxy.Load() { // MOVED tells a proxy that the leader runs it
 			return r.AtFollower
+		}
+		if !e.proxy.Load() { // else the leader runs it for the client
+			e.Leadership.movedAt.Store(int64(clock.Monotonic()))
 		}
 		return Errorf(errMoved, s.slotOf(r, args), v.Leader.Client)
 	case v.Role == topology.Loading, v.Role.Open() && !e.Loaded():
@@ -150,9 +153,10 @@ func (e *Engine) awaitsLeader(s *Session, err error) <-chan struct{} {
 	switch {
 	case s.Wait != nil:
 	case s.Deposed.Load() && !s.InSubscribedMode() && !s.Multi.Open && isRedirection(err):
+		s.stranded.Store(true)
 		return e.Leadership.next() // the end of the connection ends the wait: clients send again then what had no reply
 	case (err == ErrNoMajority || err == ErrLoadingData || err == errHandsOver) && (v.Role.Open() || v.Role == topology.Loading),
-		isRedirection(err) && isSilent(v):
+		isRedirection(err) && v.Silent():
 		return e.awaitsElection(s)
 	}
 	return nil
@@ -276,13 +280,6 @@ func (e *Engine) throttle(s *Session) error {
 		return CommitFailure(err, false)
 	}
 	return nil
-}
-
-// isSilent reports whether the leader may have failed, although it is too early for an election: it has
-// missed several heartbeats, of which there are ten in the time of a view's Timeout. Clients are not sent to
-// it until it is heard again.
-func isSilent(v *topology.View) bool {
-	return v.Leader != nil && !v.Leader.Self && v.Timeout > 0 && v.Leader.LastContact > v.Timeout*4/10
 }
 
 // Await returns a channel that closes at the next change of leaders or soon; nil if there has been none for

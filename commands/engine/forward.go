@@ -244,7 +244,7 @@ func (e *Engine) Leader() (id uint64, again <-chan struct{}) {
 // LeaderReachable reports whether a node is the leader, as far as this node knows, and has been heard of.
 func (e *Engine) LeaderReachable(id uint64) bool {
 	v := e.Cluster.View()
-	return v.Leader != nil && v.Leader.ID == id && (v.Role.Open() || v.Role == topology.Loading) && v.Quorum && !isSilent(v) && (!v.Leader.Self || v.Leads())
+	return v.Leader != nil && v.Leader.ID == id && (v.Role.Open() || v.Role == topology.Loading) && v.Quorum && !v.Silent() && (!v.Leader.Self || v.Leads())
 }
 
 // Patience is how long commands wait for the cluster in all, and for a leader.

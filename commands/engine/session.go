@@ -101,10 +101,11 @@ type nodes struct {
 	Readonly        bool    // READONLY: reads of this node's past are welcome
 	Service         service // of the running command; see cluster_admission.go
 
-	led     atomic.Bool // the node has served a command as the leader
-	greeted bool        // the node led when it ran a command that any node runs, such as HELLO
-	Deposed atomic.Bool // it does not lead any more: the session is disconnected soon
-	Unread  func() bool // reports whether something has arrived that was not read; any goroutine may call it. May be nil
+	led      atomic.Bool // the node has served a command as the leader
+	greeted  bool        // the node led when it ran a command that any node runs, such as HELLO
+	Deposed  atomic.Bool // it does not lead any more: the session is disconnected soon
+	stranded atomic.Bool // a command waits for that: neither it nor what follows is answered
+	Unread   func() bool // reports whether something has arrived that was not read; any goroutine may call it. May be nil
 	// unanswered says what has been read whose replies have not left yet; see Answered.
 	unanswered atomic.Uint32
 
@@ -175,11 +176,11 @@ func (s *Session) noteCommand(r *Row, now int64) {
 	}
 }
 
-// The bits of Session.unanswered: of commands that have begun, but for the last.
+// The bits of Session.unanswered. The first two are for commands that have begun.
 const (
 	unansweredOutside = 1 << iota // one that works without locks: see Context.Outside
 	unansweredLead                // one that the node runs as the leader
-	unansweredRead                // any but the first, in a cluster: see Received
+	unansweredRead                // in a cluster, any: see Received
 )
 
 // Received notes that something of the client has been read, or that a command goes on which has waited.
@@ -198,6 +199,14 @@ func (s *Session) Answered() {
 		s.stirred = nil
 		s.Ctx.Engine.Waiters.Answered(w)
 	}
+}
+
+// awaitsReply reports whether something is under way that is to be answered. Any goroutine may ask. It looks
+// first for what is unread: that counts as received before it is read.
+func (s *Session) awaitsReply() bool {
+	unread := s.Unread != nil && s.Unread()
+	bits := s.unanswered.Load()
+	return bits&^unansweredRead != 0 || !s.stranded.Load() && (unread || bits != 0 || s.inMulti())
 }
 
 // inMulti reports whether a transaction is open. Any goroutine may ask.

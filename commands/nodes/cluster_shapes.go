@@ -181,7 +181,7 @@ func runClusterInfo(_ *engine.Context, v *topology.View) engine.Reply {
 		Name  string
 		Value any
 	}{
-		{Name: "cluster_state", Value: engine.ClusterState(v)},
+		{Name: "cluster_state", Value: v.State()},
 		{Name: "cluster_slots_assigned", Value: topology.Slots},
 		{Name: "cluster_slots_ok", Value: topology.Slots},
 		{Name: "cluster_slots_pfail", Value: 0},
@@ -227,7 +227,7 @@ func runClusterStatus(_ *engine.Context, v *topology.View) engine.Reply {
 			engine.Bulk("up"), engine.Flag(m.Up()),
 			engine.Bulk("index"), index,
 			engine.Bulk("lag"), lag,
-			engine.Bulk("last_contact_ms"), engine.Integer(engine.ContactOf(m)),
+			engine.Bulk("last_contact_ms"), engine.Integer(m.Contact()),
 			engine.Bulk("users"), users,
 		))
 	}
@@ -246,7 +246,7 @@ func runClusterStatus(_ *engine.Context, v *topology.View) engine.Reply {
 		engine.Bulk("name"), engine.Bulk(name),
 		engine.Bulk("cluster"), engine.Bulk(fmt.Sprintf("%016x", v.ClusterID)),
 		engine.Bulk("role"), engine.Bulk(v.Role.String()),
-		engine.Bulk("state"), engine.Bulk(engine.ClusterState(v)),
+		engine.Bulk("state"), engine.Bulk(v.State()),
 		engine.Bulk("cause"), engine.TextOrNull(v.Cause),
 		engine.Bulk("leader"), engine.TextOrNull(leader),
 		engine.Bulk("quorum"), engine.Flag(v.Quorum),
@@ -302,7 +302,7 @@ func runRole(x *engine.Context) engine.Reply {
 	switch {
 	case v.Role == topology.Loading:
 		state = "sync"
-	case engine.ClusterState(v) == "ok":
+	case v.State() == "ok":
 		state = "connected"
 	}
 	return engine.Array(engine.Bulk("slave"), engine.Bulk(host), port, engine.Bulk(state), engine.Integer(int64(v.Applied)))

@@ -97,7 +97,7 @@ func sentinelFields(v *topology.View, m *topology.Member, name, flags string) []
 	if !m.Up() {
 		flags = "s_down," + flags + ",disconnected"
 	}
-	contact := strconv.FormatInt(max(engine.ContactOf(m), 0), 10)
+	contact := strconv.FormatInt(max(m.Contact(), 0), 10)
 	return []engine.Reply{
 		engine.Bulk("name"), engine.Bulk(name),
 		engine.Bulk("ip"), engine.Bulk(host),
@@ -172,7 +172,7 @@ func runSentinelSentinels(_ *engine.Context, v *topology.View) engine.Reply {
 			continue
 		}
 		list = append(list, engine.Map(append(sentinelFields(v, m, v.NodeID(m), "sentinel"),
-			engine.Bulk("last-hello-message"), engine.Bulk(strconv.FormatInt(max(engine.ContactOf(m), 0), 10)),
+			engine.Bulk("last-hello-message"), engine.Bulk(strconv.FormatInt(max(m.Contact(), 0), 10)),
 			engine.Bulk("voted-leader"), engine.Bulk("?"),
 			engine.Bulk("voted-leader-epoch"), engine.Bulk("0"),
 		)...))
