@@ -972,7 +972,7 @@ func TestAwaitQuiet(t *testing.T) {
 		var asks sync.WaitGroup
 		asks.Go(func() {
 			for range 5 {
-				time.Sleep(50 * time.Millisecond)
+				drill.Pass(50 * time.Millisecond)
 				w.replies(moved, 1, "GET", "foo")
 			}
 		})
