@@ -175,7 +175,7 @@ func (e *Engine) disconnectDeposed(patience time.Duration) {
 			if !s.Deposed.Load() || s.onlyReceives() {
 				return false
 			}
-			waits := patience > 0 && s.awaitsReply()
+			waits := patience > 0 && s.AwaitsReply()
 			busy = busy || waits
 			return !waits
 		})

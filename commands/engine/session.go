@@ -201,9 +201,9 @@ func (s *Session) Answered() {
 	}
 }
 
-// awaitsReply reports whether something is under way that is to be answered. Any goroutine may ask. It looks
+// AwaitsReply reports whether something is under way that is to be answered. Any goroutine may ask. It looks
 // first for what is unread: that counts as received before it is read.
-func (s *Session) awaitsReply() bool {
+func (s *Session) AwaitsReply() bool {
 	unread := s.Unread != nil && s.Unread()
 	bits := s.unanswered.Load()
 	return bits&^unansweredRead != 0 || !s.stranded.Load() && (unread || bits != 0 || s.inMulti())
