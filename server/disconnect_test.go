@@ -1,7 +1,9 @@
 package server
 
 import (
+	"io"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 
@@ -85,6 +87,33 @@ func TestUnreadInALoop(t *testing.T) {
 	c.expect("+OK\r\n+PONG\r\n")
 	if session.Unread() {
 		t.Error("the command that has run has arrived")
+	}
+}
+
+// A client awaits a large reply until all of it has left.
+func TestAwaitsLargeReply(t *testing.T) {
+	t.Parallel()
+	s := newTestServer(t)
+	e := newFakeEngine()
+	sessions, size := make(chan *engine.Session, 1), 32<<20 // more than the system takes for a client that does not read
+	e.commands = map[string]func(*engine.Session, []string) engine.Reply{
+		"LARGE": func(self *engine.Session, _ []string) engine.Reply {
+			self.Service = engine.ServeOnNode
+			sessions <- self
+			return engine.Bulk(strings.Repeat("x", size))
+		},
+	}
+	c := dial(t, s.run(t, e, nil))
+	for n := range 2 { // the first command in a cluster does not count
+		c.send("LARGE\r\n")
+		c.expect("$33554432\r\n")
+		session := <-sessions
+		if n > 0 && !session.AwaitsReply() {
+			t.Error("a client that has a part of its reply awaits none")
+		}
+		_, err := io.CopyN(io.Discard, c.r, int64(size)+2)
+		drill.Check(t, err)
+		eventually(t, "the reply has left", func() bool { return !session.AwaitsReply() })
 	}
 }
 
