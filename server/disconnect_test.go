@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"mayfly/commands/engine"
+	"mayfly/keyspace"
 	"mayfly/test/drill"
 )
 
@@ -88,6 +89,41 @@ func TestUnreadInALoop(t *testing.T) {
 	if session.Unread() {
 		t.Error("the command that has run has arrived")
 	}
+}
+
+// In a cluster, what has been read awaits its reply until that has left, which may wait for a commit.
+func TestAwaitsReply(t *testing.T) {
+	t.Parallel()
+	s := newTestServer(t)
+	e := newFakeEngine()
+	sessions, commits, hold := make(chan *engine.Session, 1), make(chan keyspace.LSN, 1), make(chan struct{})
+	end := sync.OnceFunc(func() { close(hold) })
+	e.commands = map[string]func(*engine.Session, []string) engine.Reply{
+		"NODE": func(self *engine.Session, _ []string) engine.Reply {
+			self.Service = engine.ServeOnNode
+			sessions <- self
+			return engine.OK
+		},
+	}
+	e.wait = func(lsn keyspace.LSN) error {
+		commits <- lsn
+		<-hold
+		return nil
+	}
+	c := dial(t, s.run(t, e, nil))
+	defer end()
+	c.send("NODE\r\n")
+	c.expect("+OK\r\n")
+	session := <-sessions
+	eventually(t, "the reply has left", func() bool { return !session.AwaitsReply() })
+	c.send("SET a 1\r\n")
+	<-commits
+	if !session.AwaitsReply() {
+		t.Error("a client whose reply waits for the commit awaits none")
+	}
+	end()
+	c.expect("+OK\r\n")
+	eventually(t, "the reply has left", func() bool { return !session.AwaitsReply() })
 }
 
 // A client awaits a large reply until all of it has left.
