@@ -29,13 +29,22 @@ type language string
 const (
 	goLanguage language = "Go"
 	nodeJS     language = "Node.js"
-	pythonDeb  language = "Python" // as packaged by Debian 12
+	pythonDeb  language = "Python" // this and those below as packaged by Debian 12
+	phpDeb     language = "PHP"
+	rubyDeb    language = "Ruby"
 )
+
+// interpreters run the programs for libraries that Debian packages. Their names begin with check_.
+var interpreters = map[language][]string{
+	pythonDeb: {"/usr/bin/python3", "-B"},
+	phpDeb:    {"/usr/bin/php"},
+	rubyDeb:   {"/usr/bin/ruby"},
+}
 
 // framework is a library that TestFrameworks runs against the server, and a row of docs/frameworks.md.
 // Version is the one that the test runs.
 type framework struct {
-	name     string // as its users install it; in Python the package of Debian
+	name     string // as its users install it; of interpreters the package of Debian
 	version  string
 	language language
 	program  string // the test in Go, or the file below frameworksDir
@@ -80,6 +89,9 @@ var frameworks = []framework{
 	{"python3-rq", "1.13.0", pythonDeb, "check_rq.py", true, "jobs run in their order, fail, are put back, are scheduled",
 		"with `reported-version 4.0.14`: from Redis 5.0 on it writes results to streams"},
 	{"python3-channels-redis", "4.0.0", pythonDeb, "check_channels.py", true, "messages reach a channel in their order, a group all of its channels; a full channel refuses", ""},
+
+	{"php-illuminate-queue", "8.83.26", phpDeb, "check_laravel.php", true, "Laravel: jobs run in their order, are released, come back from a worker that is lost, wait for a moment; a funnel and a throttle refuse", ""},
+	{"ruby-sidekiq", "6.4.1", rubyDeb, "check_sidekiq.rb", true, "jobs run, wait for a moment, fail, are tried again, are dead in the end", ""},
 }
 
 // unfit is what does not work, and why.
@@ -115,8 +127,8 @@ func TestFrameworks(t *testing.T) {
 			switch f.language {
 			case goLanguage:
 				program = goProgram(t, f)
-			case pythonDeb:
-				program = pythonProgram(t, f)
+			default:
+				program = debianProgram(t, f)
 			}
 			port := harness.Start(t, filepath.Join(t.TempDir(), "data")).Port
 			if f.language == goLanguage {
@@ -217,10 +229,9 @@ func TestRueidisModel(t *testing.T) {
 	}
 }
 
-// pythonProgram returns the program that uses a library of Python, which Debian packages.
-func pythonProgram(t *testing.T, f framework) *exec.Cmd {
+// debianProgram returns the program that uses a library that Debian packages.
+func debianProgram(t *testing.T, f framework) *exec.Cmd {
 	t.Helper()
-	const interpreter = "/usr/bin/python3" // Debian's packages are for it
 	version, err := debianVersion(f.name)
 	if err != nil {
 		harness.Absent(t, "%v", err)
@@ -228,13 +239,14 @@ func pythonProgram(t *testing.T, f framework) *exec.Cmd {
 	if version != f.version {
 		t.Logf("%s is %s here; docs/frameworks.md says %s", f.name, version, f.version)
 	}
-	return exec.CommandContext(t.Context(), interpreter, "-B", filepath.Join(frameworksDir, "python", f.program))
+	by := interpreters[f.language]
+	return exec.CommandContext(t.Context(), by[0], append(by[1:len(by):len(by)], filepath.Join(frameworksDir, strings.ToLower(string(f.language)), f.program))...)
 }
 
 // debianVersion returns the version of the library in an installed package, without Debian's own part.
 func debianVersion(name string) (string, error) {
 	out, err := exec.Command("dpkg-query", "--show", "--showformat=${Version}", name).Output()
-	version, _, _ := strings.Cut(strings.TrimSpace(string(out)), "-")
+	version := regexp.MustCompile(`^[^-+]*`).FindString(strings.TrimSpace(string(out)))
 	if err == nil && version == "" {
 		err = fmt.Errorf("no version")
 	}
@@ -259,7 +271,7 @@ func TestFrameworkVersions(t *testing.T) {
 			if m := regexp.MustCompile(`(?m)^\t` + regexp.QuoteMeta(f.name) + ` (v\S+)$`).FindStringSubmatch(module); m != nil {
 				pinned = m[1]
 			}
-		case pythonDeb:
+		default:
 			version, err := debianVersion(f.name)
 			if err != nil {
 				continue // TestFrameworks says so
@@ -270,10 +282,10 @@ func TestFrameworkVersions(t *testing.T) {
 			t.Errorf("%s: the test runs %q, the page says %q", f.name, pinned, f.version)
 		}
 	}
-	for _, dir := range []struct{ pattern, prefix string }{{"node/*.mjs", ""}, {"python/check_*.py", ""}} {
-		programs, err := filepath.Glob(filepath.Join(frameworksDir, dir.pattern))
+	for _, pattern := range []string{"node/*.mjs", "python/check_*", "php/check_*", "ruby/check_*"} {
+		programs, err := filepath.Glob(filepath.Join(frameworksDir, pattern))
 		if err != nil || len(programs) == 0 {
-			t.Fatalf("%s: %v", dir.pattern, err)
+			t.Fatalf("%s: %v", pattern, err)
 		}
 		for _, program := range programs {
 			name := filepath.Base(program)
