@@ -449,10 +449,10 @@ func (x *ElementsEdit) Close() (gone bool) {
 	return false
 }
 
-// remove removes a key without fields.
+// remove removes a key without fields, which may have been made just now.
 func (x *ElementsEdit) remove() (gone bool) {
 	if x.e == nil {
-		return false
+		return true
 	}
 	if x.logsDeletes() {
 		x.tx.logDeletion(x.t, x.e, x.had)

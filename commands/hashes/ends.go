@@ -117,18 +117,21 @@ func endCounts(c *keyspace.Container, e keyspace.Element) bool {
 	return e.End != 0 && ok
 }
 
-// setEnd gives a field that is there an end, or deletes it if that has come, and returns what it has done. A
-// container on hold keeps what the same transaction has created.
+// setEnd gives a field an end, or deletes it if that has come, and returns what it has done. A key that is
+// missing is made for that, as in Redis. A container on hold keeps what the same transaction has created.
 func setEnd(x *engine.Context, h *items.Change, e keyspace.Element, end int64) int {
 	if h.C.Policy().Hold != "" {
 		end = max(end, x.Now()+1)
 	}
-	if end <= x.Now() {
-		h.Delete(e.Field)
-		return deleted
+	if end > x.Now() {
+		h.Put(e.Field, e.Value, end)
+		return set
 	}
-	h.Put(e.Field, e.Value, end)
-	return set
+	if !h.Exists() {
+		h.Put(e.Field, "", 0)
+	}
+	h.Delete(e.Field)
+	return deleted
 }
 
 // event returns the events of changes with these results.
@@ -280,7 +283,7 @@ func parseHGetEx(in *engine.Input) (engine.Run, error) {
 		at = 3
 	}
 	var fields []string
-	if err == nil && at+1 >= len(in.Args) {
+	if err == nil && at+1 == len(in.Args) && redisfmt.EqualFold(in.Args[at], "FIELDS") {
 		err = engine.Errorf(engine.ErrWrongArity, "hgetex")
 	}
 	if err == nil {

@@ -64,12 +64,16 @@ func hashEncoding(x *engine.Context, c *keyspace.Container, key string) string {
 	if h.Len() > most.HashEntries {
 		return "hashtable"
 	}
+	small := "listpack"
 	for e := range h.All() {
 		if max(len(e.Field), len(e.Value)) > most.HashValue {
 			return "hashtable"
 		}
+		if e.End != 0 {
+			small = "listpackex"
+		}
 	}
-	return "listpack"
+	return small
 }
 
 // sortedSetEncoding is what Redis would have of a sorted set.
