@@ -159,7 +159,7 @@ var libraries = map[string]struct{ owners, tests []string }{
 	"github.com/tidwall/redcon": {owners: []string{"server/resp"}, tests: []string{"server"}},
 	// Tests open the files of a data folder with the stock library.
 	"github.com/zeebo/xxh3":     {owners: []string{"commands/items", "keyspace/elements"}},
-	"github.com/tidwall/btree":  {owners: []string{"keyspace/index", "keyspace/groups", "keyspace/elements"}},
+	"github.com/tidwall/btree":  {owners: []string{"keyspace/index", "keyspace/groups"}},
 	"github.com/tidwall/buntdb": {owners: []string{"tools"}, tests: []string{"test/crash", "keyspace/aof/buntdbtest", "keyspace", "keyspace/aof", "keyspace/journal", "keyspace/store"}},
 }
 

@@ -225,7 +225,7 @@ func runRank(backwards, withScore bool) engine.Run {
 			return engine.Null
 		}
 		at, s := elements.ScoredOf(e), h.Sorted()
-		rank := s.Rank(func(other elements.Scored) bool { return !other.Before(at) })
+		rank := s.RankOf(at)
 		if backwards {
 			rank = s.Len() - 1 - rank
 		}

@@ -12,8 +12,7 @@ type Living struct {
 func LivingOf(o *Order, dead []Element) Living {
 	s := Living{order: o}
 	for _, e := range dead {
-		at := ScoredOf(e)
-		s.dead = append(s.dead, o.Rank(func(other Scored) bool { return !other.Before(at) }))
+		s.dead = append(s.dead, o.RankOf(ScoredOf(e)))
 	}
 	slices.Sort(s.dead)
 	return s
@@ -28,7 +27,14 @@ func (s *Living) Len() int { return s.order.Len() - len(s.dead) }
 // Rank returns how many members come before the first for which from holds. It holds for all that follow
 // that.
 func (s *Living) Rank(from func(Scored) bool) int {
-	rank := s.order.Rank(from)
+	return s.without(s.order.Rank(from))
+}
+
+// RankOf returns how many members come before one.
+func (s *Living) RankOf(member Scored) int { return s.without(s.order.RankOf(member)) }
+
+// without is the inverse of place.
+func (s *Living) without(rank int) int {
 	dead, _ := slices.BinarySearch(s.dead, rank)
 	return rank - dead
 }

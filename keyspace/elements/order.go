@@ -3,11 +3,10 @@ package elements
 import (
 	"cmp"
 	"math"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
-
-	"github.com/tidwall/btree"
 )
 
 // Scored is a member of a sorted set with its score.
@@ -49,24 +48,60 @@ func (s Scored) Element() Element {
 	return Element{Field: s.Member, Value: string(AppendScore(buf[:0], s.Score+0))}
 }
 
-// Order is the members of a sorted set in their order. It is not safe for concurrent use; a copy is, beside
-// it.
+// Order is the members of a sorted set in their order. They lie in chunks, and these in parts: counts find a
+// rank, first scores a member. A tree of members would take nearly twice the memory: a pointer, an allocation
+// and spare places for each. It is not safe for concurrent use; a copy is, beside it.
 type Order struct {
-	tree  *btree.BTreeG[Scored]
+	parts []*orderPart // none is empty
+	owner *owner       // of what may be changed: the rest belongs to copies, too
+	mine  bool         // parts may be changed
+	count int
 	bytes int64          // of the members
 	twice map[Scored]int // how often those are in a second page: while a member moves, before the first is written
 }
 
-// NewOrder returns an order without members.
-func NewOrder() *Order {
-	return &Order{tree: btree.NewBTreeGOptions(Scored.Before, btree.Options{NoLocks: true})}
+// owner is different for each order, and for each state of one that was copied.
+type owner struct{ _ byte }
+
+// orderPart is chunks that follow each other.
+type orderPart struct {
+	owner  *owner
+	chunks []chunkRef // none is empty
+	count  int        // members
 }
 
-// OrderOf returns the members of a body in their order. Their texts are views of it.
+// chunkRef is a chunk and what a search wants to know of it.
+type chunkRef struct {
+	first float64 // score
+	count int32
+	*chunk
+}
+
+const mostChunks = 512 // of a part
+
+// NewOrder returns an order without members.
+func NewOrder() *Order { return &Order{owner: new(owner), mine: true} }
+
+// OrderOf returns the members of a body in their order.
 func OrderOf(body string) *Order {
-	o := NewOrder()
+	all := make([]Scored, 0, 32)
 	for e := range Each(body) {
-		o.tree.Set(ScoredOf(e))
+		all = append(all, ScoredOf(e))
+	}
+	slices.SortFunc(all, Scored.Compare)
+	o := NewOrder()
+	if len(body) > mostText {
+		for _, s := range all {
+			o.add(s)
+		}
+		return o
+	}
+	for list := range slices.Chunk(all, mostMembers) {
+		c := newChunk(o.owner, len(list), len(body))
+		for _, s := range list {
+			c.insert(len(c.scores), s)
+		}
+		o.insertChunk(len(o.parts)-1, math.MaxInt, c)
 	}
 	return o
 }
@@ -85,26 +120,144 @@ func (o *Order) Replace(was, is string) {
 	}
 }
 
-func (o *Order) add(s Scored) {
-	s.Member = strings.Clone(s.Member) // the body will go
-	if _, isThere := o.tree.Set(s); !isThere {
-		o.bytes += int64(len(s.Member))
+// place returns the part, the chunk there and the index in it of a member, or those that it would have.
+func (o *Order) place(s Scored) (p, k, i int, found bool) {
+	if len(o.parts) == 0 {
+		return 0, 0, 0, false
+	}
+	begins := func(r *chunkRef) bool { return r.first > s.Score || r.first == s.Score && r.member(0) > s.Member }
+	p = max(sort.Search(len(o.parts), func(p int) bool { return begins(&o.parts[p].chunks[0]) })-1, 0)
+	chunks := o.parts[p].chunks
+	k = max(sort.Search(len(chunks), func(k int) bool { return begins(&chunks[k]) })-1, 0)
+	i, found = chunks[k].place(s)
+	return p, k, i, found
+}
+
+// change returns a part that may be changed.
+func (o *Order) change(p int) *orderPart {
+	if !o.mine {
+		o.parts, o.mine = slices.Clone(o.parts), true
+	}
+	if o.parts[p].owner != o.owner {
+		o.parts[p] = &orderPart{o.owner, slices.Clone(o.parts[p].chunks), o.parts[p].count}
+	}
+	return o.parts[p]
+}
+
+// changeChunk returns a chunk that may be changed, of a part that may be.
+func (o *Order) changeChunk(at *orderPart, k int) *chunkRef {
+	r := &at.chunks[k]
+	if r.owner != o.owner {
+		c := newChunk(o.owner, len(r.scores), len(r.text)-r.gone)
+		c.take(r.chunk, 0, len(r.scores))
+		r.chunk = c
+	}
+	return r
+}
+
+// noteChange notes that the members of a chunk have changed. One that has none is no chunk any more.
+func (o *Order) noteChange(p, k int) {
+	at := o.parts[p]
+	r := &at.chunks[k]
+	more := len(r.scores) - int(r.count)
+	o.count, at.count, r.count = o.count+more, at.count+more, r.count+int32(more)
+	if r.count > 0 {
+		r.first = r.scores[0]
 		return
 	}
-	if o.twice == nil {
-		o.twice = make(map[Scored]int)
+	if at.chunks = slices.Delete(at.chunks, k, k+1); len(at.chunks) == 0 {
+		o.parts = slices.Delete(o.parts, p, p+1)
 	}
-	o.twice[s]++
+}
+
+// insertChunk inserts a chunk at a place of a part, or at its end.
+func (o *Order) insertChunk(p, k int, c *chunk) {
+	if p < 0 {
+		o.parts, o.mine, p = []*orderPart{{owner: o.owner}}, true, 0
+	}
+	at := o.change(p)
+	k = min(k, len(at.chunks))
+	at.chunks = slices.Insert(at.chunks, k, chunkRef{chunk: c})
+	if o.noteChange(p, k); len(at.chunks) <= mostChunks {
+		return
+	}
+	half := mostChunks / 2
+	if p == len(o.parts)-1 && k == mostChunks { // members come in their order
+		half = mostChunks
+	}
+	next := &orderPart{owner: o.owner, chunks: slices.Clone(at.chunks[half:])}
+	for i := range next.chunks {
+		next.count += int(next.chunks[i].count)
+	}
+	clear(at.chunks[half:])
+	at.chunks, at.count = at.chunks[:half], at.count-next.count
+	o.parts = slices.Insert(o.parts, p+1, next)
+}
+
+func (o *Order) add(s Scored) {
+	p, k, i, found := o.place(s)
+	if found {
+		if o.twice == nil {
+			o.twice = make(map[Scored]int)
+		}
+		s.Member = strings.Clone(s.Member) // the body will go
+		o.twice[s]++
+		return
+	}
+	o.bytes += int64(len(s.Member))
+	if len(o.parts) == 0 {
+		o.insertChunk(-1, 0, chunkOf(o.owner, s))
+		return
+	}
+	at := o.change(p)
+	if r := o.changeChunk(at, k); !r.fits(s) {
+		half := len(r.scores) / 2
+		switch {
+		case i == len(r.scores) && (half == 0 || p == len(o.parts)-1 && k == len(at.chunks)-1):
+			o.insertChunk(p, k+1, chunkOf(o.owner, s))
+			return
+		case half == 0 || i == 0 && p == 0 && k == 0:
+			o.insertChunk(p, k, chunkOf(o.owner, s))
+			return
+		}
+		tail := r.cut(half)
+		o.noteChange(p, k)
+		o.insertChunk(p, k+1, tail)
+		o.bytes -= int64(len(s.Member))
+		o.add(s)
+		return
+	}
+	at.chunks[k].insert(i, s)
+	o.noteChange(p, k)
 }
 
 func (o *Order) remove(s Scored) {
 	if n := o.twice[s]; n > 1 {
 		o.twice[s] = n - 1
+		return
 	} else if n == 1 {
 		delete(o.twice, s)
-	} else if _, isThere := o.tree.Delete(s); isThere {
-		o.bytes -= int64(len(s.Member))
+		return
 	}
+	p, k, i, found := o.place(s)
+	if !found {
+		return
+	}
+	o.bytes -= int64(len(s.Member))
+	at := o.change(p)
+	o.changeChunk(at, k).remove(i)
+	left := k // of two chunks that may be one
+	if k == len(at.chunks)-1 {
+		left--
+	}
+	if n := len(at.chunks[k].scores); n > 0 && n < mostMembers/4 && left >= 0 && at.chunks[left].joins(at.chunks[left+1].chunk) {
+		o.noteChange(p, k)
+		o.changeChunk(at, left).take(at.chunks[left+1].chunk, 0, len(at.chunks[left+1].scores))
+		at.chunks[left].count += at.chunks[left+1].count
+		at.chunks = slices.Delete(at.chunks, left+1, left+2)
+		return
+	}
+	o.noteChange(p, k)
 }
 
 // Settled reports whether each member is in one page.
@@ -112,34 +265,83 @@ func (o *Order) Settled() bool { return len(o.twice) == 0 }
 
 // Bytes returns the memory of the order, about.
 func (o *Order) Bytes() int64 {
-	const entry = 24 * 3 / 2 // in a tree that is filled at random
-	const text = 8           // that an allocation of a text is larger than it
-	return int64(o.tree.Len())*(entry+text) + o.bytes
+	const member = 14 // with its share of a chunk and of what that has to spare
+	return int64(o.count)*member + o.bytes*9/8
 }
 
 // Copy returns a copy, in constant time.
-func (o *Order) Copy() *Order { return &Order{tree: o.tree.Copy(), bytes: o.bytes} }
+func (o *Order) Copy() *Order {
+	o.owner, o.mine = new(owner), false
+	return &Order{parts: o.parts, owner: new(owner), count: o.count, bytes: o.bytes}
+}
 
 // Len returns the number of members.
-func (o *Order) Len() int { return o.tree.Len() }
+func (o *Order) Len() int { return o.count }
 
-// At returns the member of a rank.
+// find returns the place of a rank. There must be such a member.
+func (o *Order) find(rank int) (p, k, i int) {
+	for ; rank >= o.parts[p].count; p++ {
+		rank -= o.parts[p].count
+	}
+	chunks := o.parts[p].chunks
+	for ; rank >= int(chunks[k].count); k++ {
+		rank -= int(chunks[k].count)
+	}
+	return p, k, rank
+}
+
+// rank is the inverse of find.
+func (o *Order) rank(p, k, i int) int {
+	for _, part := range o.parts[:p] {
+		i += part.count
+	}
+	if p < len(o.parts) {
+		for _, r := range o.parts[p].chunks[:k] {
+			i += int(r.count)
+		}
+	}
+	return i
+}
+
+// At returns the member of a rank. There must be one.
 func (o *Order) At(rank int) Scored {
-	s, _ := o.tree.GetAt(rank)
-	return s
+	p, k, i := o.find(rank)
+	return o.parts[p].chunks[k].at(i)
+}
+
+// RankOf returns how many members come before one, which need not be there.
+func (o *Order) RankOf(s Scored) int {
+	p, k, i, _ := o.place(s)
+	return o.rank(p, k, i)
 }
 
 // Rank returns how many members come before the first for which from holds. It holds for all that follow
 // that.
 func (o *Order) Rank(from func(Scored) bool) int {
-	return sort.Search(o.tree.Len(), func(rank int) bool { return from(o.At(rank)) })
+	if len(o.parts) == 0 {
+		return 0
+	}
+	p := max(sort.Search(len(o.parts), func(p int) bool { return from(o.parts[p].chunks[0].at(0)) })-1, 0)
+	chunks := o.parts[p].chunks
+	k := max(sort.Search(len(chunks), func(k int) bool { return from(chunks[k].at(0)) })-1, 0)
+	return o.rank(p, k, sort.Search(len(chunks[k].scores), func(i int) bool { return from(chunks[k].at(i)) }))
 }
 
 // Ascend yields the members from a rank on.
 func (o *Order) Ascend(rank int) func(yield func(Scored) bool) {
 	return func(yield func(Scored) bool) {
-		if rank < o.Len() {
-			o.tree.Ascend(o.At(rank), yield)
+		if rank >= o.count {
+			return
+		}
+		p, k, i := o.find(rank)
+		for ; p < len(o.parts); p, k = p+1, 0 {
+			for ; k < len(o.parts[p].chunks); k, i = k+1, 0 {
+				for c := o.parts[p].chunks[k].chunk; i < len(c.scores); i++ {
+					if !yield(c.at(i)) {
+						return
+					}
+				}
+			}
 		}
 	}
 }
@@ -147,8 +349,23 @@ func (o *Order) Ascend(rank int) func(yield func(Scored) bool) {
 // Descend yields the members from a rank down.
 func (o *Order) Descend(rank int) func(yield func(Scored) bool) {
 	return func(yield func(Scored) bool) {
-		if rank >= 0 {
-			o.tree.Descend(o.At(rank), yield)
+		if rank < 0 {
+			return
+		}
+		p, k, i := o.find(rank)
+		for {
+			for c := o.parts[p].chunks[k].chunk; i >= 0; i-- {
+				if !yield(c.at(i)) {
+					return
+				}
+			}
+			if k--; k < 0 {
+				if p--; p < 0 {
+					return
+				}
+				k = len(o.parts[p].chunks) - 1
+			}
+			i = int(o.parts[p].chunks[k].count) - 1
 		}
 	}
 }

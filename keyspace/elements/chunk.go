@@ -1,0 +1,132 @@
+package elements
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"slices"
+
+	"mayfly/keyspace/record"
+)
+
+// chunk is members that follow each other in an order, without a pointer for each.
+type chunk struct {
+	owner  *owner
+	scores []float64
+	starts []uint16 // of the members in text
+	text   []byte   // their lengths and bytes, in the order in which they came; what is there stays, as others have views
+	gone   int      // bytes in text of members that were removed
+}
+
+// A chunk with more than one member has at most so many, and at most so many bytes: see starts.
+const (
+	mostMembers = 128
+	mostText    = 32 << 10
+)
+
+// newChunk returns a chunk with room for members and for bytes of text.
+func newChunk(of *owner, members, text int) *chunk {
+	return &chunk{owner: of, scores: make([]float64, 0, members), starts: make([]uint16, 0, members), text: make([]byte, 0, text)}
+}
+
+func chunkOf(of *owner, s Scored) *chunk {
+	c := newChunk(of, 1, textSize(s.Member))
+	c.insert(0, s)
+	return c
+}
+
+// textSize returns how many bytes a member takes in the text of a chunk.
+func textSize(member string) int { return (bits.Len(uint(len(member)|1))+6)/7 + len(member) }
+
+// member returns a member, as a view that stays.
+func (c *chunk) member(i int) string {
+	text := c.text[c.starts[i]:]
+	size, n := binary.Uvarint(text)
+	return record.View(text[n : n+int(size)])
+}
+
+func (c *chunk) at(i int) Scored { return Scored{c.scores[i], c.member(i)} }
+
+// place returns the index of a member, or that which it would have.
+func (c *chunk) place(s Scored) (i int, found bool) {
+	end := len(c.scores)
+	for i < end {
+		if mid := (i + end) / 2; c.scores[mid] < s.Score || c.scores[mid] == s.Score && c.member(mid) < s.Member {
+			i = mid + 1
+		} else {
+			end = mid
+		}
+	}
+	return i, i < len(c.scores) && c.scores[i] == s.Score && c.member(i) == s.Member
+}
+
+// fits reports whether a member can be inserted.
+func (c *chunk) fits(s Scored) bool {
+	return len(c.scores) == 0 || len(c.scores) < mostMembers && len(c.text)-c.gone+textSize(s.Member) <= mostText
+}
+
+// joins reports whether this chunk and another can be one that is far from full.
+func (c *chunk) joins(other *chunk) bool {
+	return len(c.scores)+len(other.scores) <= mostMembers/2 && len(c.text)-c.gone+len(other.text)-other.gone <= mostText/2
+}
+
+// insert inserts a member that fits at an index.
+func (c *chunk) insert(i int, s Scored) {
+	if size := textSize(s.Member); len(c.text)+size > cap(c.text) {
+		c.pack(size)
+	}
+	start := uint16(len(c.text))
+	c.text = append(binary.AppendUvarint(c.text, uint64(len(s.Member))), s.Member...)
+	c.scores, c.starts = insertTight(c.scores, i, s.Score), insertTight(c.starts, i, start)
+}
+
+// insertTight is slices.Insert of one element. It leaves little room to spare.
+func insertTight[T any](list []T, i int, e T) []T {
+	if len(list) == cap(list) {
+		list = append(make([]T, 0, spared(len(list)+1)), list...)
+	}
+	return slices.Insert(list, i, e)
+}
+
+// spared returns a size and something to spare.
+func spared(n int) int { return n + n/8 + 2 }
+
+// pack moves the texts of the members to one with room for some bytes more.
+func (c *chunk) pack(more int) {
+	text := make([]byte, 0, spared(len(c.text)-c.gone+more))
+	for i := range c.starts {
+		start := uint16(len(text))
+		m := c.member(i)
+		text = append(binary.AppendUvarint(text, uint64(len(m))), m...)
+		c.starts[i] = start
+	}
+	c.text, c.gone = text, 0
+}
+
+// remove removes the member with an index.
+func (c *chunk) remove(i int) {
+	c.gone += textSize(c.member(i))
+	c.scores, c.starts = slices.Delete(c.scores, i, i+1), slices.Delete(c.starts, i, i+1)
+	if c.gone > len(c.text)/3 {
+		c.pack(0)
+	}
+}
+
+// take adds members of another chunk at the end.
+func (c *chunk) take(other *chunk, from, to int) {
+	for i := from; i < to; i++ {
+		c.insert(len(c.scores), other.at(i))
+	}
+}
+
+// cut removes the members from an index on, and returns them.
+func (c *chunk) cut(from int) *chunk {
+	tail := newChunk(c.owner, len(c.scores)-from, len(c.text)/2)
+	tail.take(c, from, len(c.scores))
+	c.scores, c.starts = slices.Clone(c.scores[:from]), slices.Clone(c.starts[:from])
+	c.gone = len(c.text)
+	for i := range c.starts {
+		c.gone -= textSize(c.member(i))
+	}
+	c.pack(0)
+	return tail
+}
