@@ -118,7 +118,8 @@ func endCounts(c *keyspace.Container, e keyspace.Element) bool {
 }
 
 // setEnd gives a field an end, or deletes it if that has come, and returns what it has done. A key that is
-// missing is made for that, as in Redis. A container on hold keeps what the same transaction has created.
+// missing is made for that, so that its birth and death are told. A container on hold keeps what the same
+// transaction has created.
 func setEnd(x *engine.Context, h *items.Change, e keyspace.Element, end int64) int {
 	if h.C.Policy().Hold != "" {
 		end = max(end, x.Now()+1)

@@ -13,7 +13,7 @@ type chunk struct {
 	owner  *owner
 	scores []float64
 	starts []uint16 // of the members in text
-	text   []byte   // their lengths and bytes, in the order in which they came; what is there stays, as others have views
+	text   []byte   // their lengths and bytes; what is there stays, as others have views
 	gone   int      // bytes in text of members that were removed
 }
 
@@ -90,6 +90,14 @@ func insertTight[T any](list []T, i int, e T) []T {
 // spared returns a size and something to spare.
 func spared(n int) int { return n + n/8 + 2 }
 
+// tight returns a list without room that it does not need.
+func tight[T any](list []T) []T {
+	if 2*cap(list) <= 3*len(list)+8 {
+		return list
+	}
+	return append(make([]T, 0, spared(len(list))), list...)
+}
+
 // pack moves the texts of the members to one with room for some bytes more.
 func (c *chunk) pack(more int) {
 	text := make([]byte, 0, spared(len(c.text)-c.gone+more))
@@ -100,13 +108,14 @@ func (c *chunk) pack(more int) {
 		c.starts[i] = start
 	}
 	c.text, c.gone = text, 0
+	c.scores, c.starts = tight(c.scores), tight(c.starts)
 }
 
 // remove removes the member with an index.
 func (c *chunk) remove(i int) {
 	c.gone += textSize(c.member(i))
 	c.scores, c.starts = slices.Delete(c.scores, i, i+1), slices.Delete(c.starts, i, i+1)
-	if c.gone > len(c.text)/3 {
+	if c.gone > len(c.text)/4 {
 		c.pack(0)
 	}
 }
@@ -120,13 +129,13 @@ func (c *chunk) take(other *chunk, from, to int) {
 
 // cut removes the members from an index on, and returns them.
 func (c *chunk) cut(from int) *chunk {
-	tail := newChunk(c.owner, len(c.scores)-from, len(c.text)/2)
-	tail.take(c, from, len(c.scores))
-	c.scores, c.starts = slices.Clone(c.scores[:from]), slices.Clone(c.starts[:from])
-	c.gone = len(c.text)
-	for i := range c.starts {
-		c.gone -= textSize(c.member(i))
+	size := 0
+	for i := from; i < len(c.scores); i++ {
+		size += textSize(c.member(i))
 	}
+	tail := newChunk(c.owner, len(c.scores)-from, size)
+	tail.take(c, from, len(c.scores))
+	c.scores, c.starts, c.gone = c.scores[:from], c.starts[:from], c.gone+size
 	c.pack(0)
 	return tail
 }

@@ -33,7 +33,7 @@ func (s *Living) Rank(from func(Scored) bool) int {
 // RankOf returns how many members come before one.
 func (s *Living) RankOf(member Scored) int { return s.without(s.order.RankOf(member)) }
 
-// without is the inverse of place.
+// without returns a rank among the members that live, of one among all.
 func (s *Living) without(rank int) int {
 	dead, _ := slices.BinarySearch(s.dead, rank)
 	return rank - dead
@@ -42,7 +42,7 @@ func (s *Living) without(rank int) int {
 // At returns the member of a rank. There must be one.
 func (s *Living) At(rank int) Scored { return s.order.At(s.place(rank)) }
 
-// place returns the rank with the dead of a rank without them.
+// place returns a rank among all members, of one among those that live.
 func (s *Living) place(rank int) int {
 	for _, dead := range s.dead {
 		if dead > rank {

@@ -90,18 +90,13 @@ func OrderOf(body string) *Order {
 	}
 	slices.SortFunc(all, Scored.Compare)
 	o := NewOrder()
-	if len(body) > mostText {
-		for _, s := range all {
-			o.add(s)
-		}
-		return o
-	}
-	for list := range slices.Chunk(all, mostMembers) {
-		c := newChunk(o.owner, len(list), len(body))
-		for _, s := range list {
-			c.insert(len(c.scores), s)
+	for len(all) > 0 {
+		c, n := newChunk(o.owner, min(len(all), mostMembers), min(len(body), mostText)), 0
+		for ; n < len(all) && c.fits(all[n]); n++ {
+			c.insert(n, all[n])
 		}
 		o.insertChunk(len(o.parts)-1, math.MaxInt, c)
+		all = all[n:]
 	}
 	return o
 }
@@ -165,8 +160,23 @@ func (o *Order) noteChange(p, k int) {
 		r.first = r.scores[0]
 		return
 	}
-	if at.chunks = slices.Delete(at.chunks, k, k+1); len(at.chunks) == 0 {
+	if o.removeChunk(at, k); len(at.chunks) == 0 {
 		o.parts = slices.Delete(o.parts, p, p+1)
+	}
+}
+
+// removeChunk removes a chunk without members of its own from a part that may be changed.
+func (o *Order) removeChunk(at *orderPart, k int) {
+	at.chunks = tight(slices.Delete(at.chunks, k, k+1))
+}
+
+// joinParts makes one of two parts that have few chunks, if the first may be changed.
+func (o *Order) joinParts(p int) {
+	const few = mostChunks / 4
+	if p+1 < len(o.parts) && len(o.parts[p].chunks) < few && len(o.parts[p+1].chunks) < few {
+		at, next := o.parts[p], o.parts[p+1]
+		at.chunks, at.count = append(at.chunks, next.chunks...), at.count+next.count
+		o.parts = slices.Delete(o.parts, p+1, p+2)
 	}
 }
 
@@ -210,7 +220,10 @@ func (o *Order) add(s Scored) {
 		return
 	}
 	at := o.change(p)
-	if r := o.changeChunk(at, k); !r.fits(s) {
+	if n := k + 1; i == len(at.chunks[k].scores) && n < len(at.chunks) && !at.chunks[k].fits(s) && at.chunks[n].fits(s) {
+		k, i = n, 0
+	}
+	if r := &at.chunks[k]; !r.fits(s) {
 		half := len(r.scores) / 2
 		switch {
 		case i == len(r.scores) && (half == 0 || p == len(o.parts)-1 && k == len(at.chunks)-1):
@@ -220,14 +233,14 @@ func (o *Order) add(s Scored) {
 			o.insertChunk(p, k, chunkOf(o.owner, s))
 			return
 		}
-		tail := r.cut(half)
+		tail := o.changeChunk(at, k).cut(half)
 		o.noteChange(p, k)
 		o.insertChunk(p, k+1, tail)
 		o.bytes -= int64(len(s.Member))
 		o.add(s)
 		return
 	}
-	at.chunks[k].insert(i, s)
+	o.changeChunk(at, k).insert(i, s)
 	o.noteChange(p, k)
 }
 
@@ -245,19 +258,23 @@ func (o *Order) remove(s Scored) {
 	}
 	o.bytes -= int64(len(s.Member))
 	at := o.change(p)
-	o.changeChunk(at, k).remove(i)
-	left := k // of two chunks that may be one
-	if k == len(at.chunks)-1 {
-		left--
+	if r := &at.chunks[k]; len(r.scores) > 1 {
+		o.changeChunk(at, k).remove(i)
+	} else {
+		r.chunk = &chunk{owner: o.owner} // it goes
 	}
-	if n := len(at.chunks[k].scores); n > 0 && n < mostMembers/4 && left >= 0 && at.chunks[left].joins(at.chunks[left+1].chunk) {
-		o.noteChange(p, k)
-		o.changeChunk(at, left).take(at.chunks[left+1].chunk, 0, len(at.chunks[left+1].scores))
-		at.chunks[left].count += at.chunks[left+1].count
-		at.chunks = slices.Delete(at.chunks, left+1, left+2)
-		return
-	}
+	n := len(at.chunks[k].scores)
 	o.noteChange(p, k)
+	for left := k; n > 0 && n < mostMembers/4 && left >= max(k-1, 0); left-- {
+		if left+1 < len(at.chunks) && at.chunks[left].joins(at.chunks[left+1].chunk) {
+			right := at.chunks[left+1].chunk
+			o.changeChunk(at, left).take(right, 0, len(right.scores))
+			at.chunks[left].count += int32(len(right.scores))
+			o.removeChunk(at, left+1)
+			o.joinParts(p)
+			return
+		}
+	}
 }
 
 // Settled reports whether each member is in one page.
@@ -266,7 +283,8 @@ func (o *Order) Settled() bool { return len(o.twice) == 0 }
 // Bytes returns the memory of the order, about.
 func (o *Order) Bytes() int64 {
 	const member = 14 // with its share of a chunk and of what that has to spare
-	return int64(o.count)*member + o.bytes*9/8
+	const order = 200 // that has members
+	return min(int64(o.count), 1)*order + int64(o.count)*member + o.bytes*9/8
 }
 
 // Copy returns a copy, in constant time.
@@ -290,7 +308,7 @@ func (o *Order) find(rank int) (p, k, i int) {
 	return p, k, rank
 }
 
-// rank is the inverse of find.
+// rank returns how many members come before a place.
 func (o *Order) rank(p, k, i int) int {
 	for _, part := range o.parts[:p] {
 		i += part.count

@@ -2,8 +2,11 @@ package elements
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -160,6 +163,7 @@ func TestOrderModel(t *testing.T) {
 // TestOrderOfMany fills orders of several parts, from either end and at random, and empties them.
 func TestOrderOfMany(t *testing.T) {
 	t.Parallel()
+	drill.Slow(t) // there are many
 	const many = 2*mostChunks*mostMembers + 1
 	r := rand.New(rand.NewPCG(drill.Seed(t), 2))
 	for name, score := range map[string]func(i int) int{
@@ -187,6 +191,86 @@ func TestOrderOfMany(t *testing.T) {
 		m.is = nil
 		m.check(t)
 	}
+}
+
+// room returns the bytes that an order has for its parts and chunks.
+func (o *Order) room() (bytes int) {
+	for _, part := range o.parts {
+		bytes += 48 + cap(part.chunks)*24
+		for _, r := range part.chunks {
+			bytes += 96 + cap(r.scores)*8 + cap(r.starts)*2 + cap(r.text)
+		}
+	}
+	return bytes
+}
+
+// TestOrderRoom: whatever members come and go, an order takes about the memory that it tells.
+func TestOrderRoom(t *testing.T) {
+	t.Parallel()
+	many := drill.Pick(1<<13, 2*mostChunks*mostMembers, 1<<20)
+	member := func(i int) string { return strconv.Itoa(i) }
+	up := func(i int) Scored { return Scored{float64(i), member(i)} }
+	down := func(i int) Scored { return Scored{float64(-i), member(i)} }
+	across := func(i int) Scored { return Scored{float64(i * 7919 % many), member(i)} }
+	before := func(size int) []Scored { return []Scored{{math.Inf(-1), strings.Repeat("x", size)}} }
+	for name, test := range map[string]struct {
+		first []Scored
+		of    func(i int) Scored
+		leave func(i int) bool // of those in the order in which they came
+	}{
+		"ascending": {of: up}, "descending": {of: down}, "across": {of: across},
+		"descending to a large one":  {first: before(32 << 10), of: down},
+		"descending to a larger one": {first: before(31 << 10), of: down},
+		"one in four stays":          {of: up, leave: func(i int) bool { return i%4 == 0 }},
+		"one in 128 stays":           {of: up, leave: func(i int) bool { return i%128 == 0 }},
+		"one in 128 stays, down":     {of: down, leave: func(i int) bool { return i%128 == 0 }},
+		"one in 65536 stays":         {of: up, leave: func(i int) bool { return i%65536 == 0 }},
+		"half of those across stay":  {of: across, leave: func(i int) bool { return i%2 == 0 }},
+	} {
+		m := &orderModel{Order: NewOrder()}
+		for _, s := range test.first {
+			m.Order.add(s)
+		}
+		for i := range many {
+			m.Order.add(test.of(i))
+		}
+		for i := range many {
+			if test.leave != nil && !test.leave(i) {
+				m.Order.remove(test.of(i))
+			}
+		}
+		m.is = slices.Collect(m.Ascend(0))
+		m.check(t)
+		if told := m.Bytes(); int64(m.room()) > 3*told+1000 {
+			t.Errorf("%s: %d members take %d bytes, told are %d", name, m.Len(), m.room(), told)
+		}
+	}
+}
+
+// TestOrderOfLargeCopies: a copy of a large member is made only if that is to be changed.
+func TestOrderOfLargeCopies(t *testing.T) {
+	o := NewOrder()
+	large := Scored{1, strings.Repeat("x", 1<<20)}
+	o.add(large)
+	still := o.Copy()
+	for name, change := range map[string]func(){
+		"a member behind it": func() { o.add(Scored{2, "b"}) }, "its end": func() { o.remove(large) },
+	} {
+		if n := allocated(change); n > 1<<16 {
+			t.Errorf("%s allocates %d bytes", name, n)
+		}
+	}
+	if o.Len() != 1 || still.Len() != 1 || still.At(0) != large {
+		t.Errorf("%d members, %d in the copy", o.Len(), still.Len())
+	}
+}
+
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
 }
 
 // TestOrderOf: the order of a body is that of its members.

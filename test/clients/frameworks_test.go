@@ -2,6 +2,7 @@ package clients
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -92,6 +93,11 @@ var frameworks = []framework{
 
 	{"php-illuminate-queue", "8.83.26", phpDeb, "check_laravel.php", true, "Laravel: jobs run in their order, are released, come back from a worker that is lost, wait for a moment; a funnel and a throttle refuse", ""},
 	{"ruby-sidekiq", "6.4.1", rubyDeb, "check_sidekiq.rb", true, "jobs run, wait for a moment, fail, are tried again, are dead in the end", ""},
+}
+
+// beside are packages of Debian that a library does not bring.
+var beside = map[string][]string{
+	"php-illuminate-queue": {"php-cli", "php-redis", "php-illuminate-redis", "php-illuminate-events"},
 }
 
 // unfit is what does not work, and why.
@@ -233,6 +239,10 @@ func TestRueidisModel(t *testing.T) {
 func debianProgram(t *testing.T, f framework) *exec.Cmd {
 	t.Helper()
 	version, err := debianVersion(f.name)
+	for _, name := range beside[f.name] {
+		_, missing := debianVersion(name)
+		err = cmp.Or(err, missing)
+	}
 	if err != nil {
 		harness.Absent(t, "%v", err)
 	}
