@@ -37,6 +37,10 @@ func chunkOf(of *owner, s Scored) *chunk {
 // textSize returns how many bytes a member takes in the text of a chunk.
 func textSize(member string) int { return (bits.Len(uint(len(member)|1))+6)/7 + len(member) }
 
+func appendText(dst []byte, member string) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(member))), member...)
+}
+
 // member returns a member, as a view that stays.
 func (c *chunk) member(i int) string {
 	text := c.text[c.starts[i]:]
@@ -75,7 +79,7 @@ func (c *chunk) insert(i int, s Scored) {
 		c.pack(size)
 	}
 	start := uint16(len(c.text))
-	c.text = append(binary.AppendUvarint(c.text, uint64(len(s.Member))), s.Member...)
+	c.text = appendText(c.text, s.Member)
 	c.scores, c.starts = insertTight(c.scores, i, s.Score), insertTight(c.starts, i, start)
 }
 
@@ -102,10 +106,9 @@ func tight[T any](list []T) []T {
 func (c *chunk) pack(more int) {
 	text := make([]byte, 0, spared(len(c.text)-c.gone+more))
 	for i := range c.starts {
-		start := uint16(len(text))
 		m := c.member(i)
-		text = append(binary.AppendUvarint(text, uint64(len(m))), m...)
-		c.starts[i] = start
+		c.starts[i] = uint16(len(text))
+		text = appendText(text, m)
 	}
 	c.text, c.gone = text, 0
 	c.scores, c.starts = tight(c.scores), tight(c.starts)
@@ -120,9 +123,9 @@ func (c *chunk) remove(i int) {
 	}
 }
 
-// take adds members of another chunk at the end.
-func (c *chunk) take(other *chunk, from, to int) {
-	for i := from; i < to; i++ {
+// take adds the members of another chunk from an index on, at the end.
+func (c *chunk) take(other *chunk, from int) {
+	for i := from; i < len(other.scores); i++ {
 		c.insert(len(c.scores), other.at(i))
 	}
 }
@@ -134,7 +137,7 @@ func (c *chunk) cut(from int) *chunk {
 		size += textSize(c.member(i))
 	}
 	tail := newChunk(c.owner, len(c.scores)-from, size)
-	tail.take(c, from, len(c.scores))
+	tail.take(c, from)
 	c.scores, c.starts, c.gone = c.scores[:from], c.starts[:from], c.gone+size
 	c.pack(0)
 	return tail

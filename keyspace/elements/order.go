@@ -120,12 +120,16 @@ func (o *Order) place(s Scored) (p, k, i int, found bool) {
 	if len(o.parts) == 0 {
 		return 0, 0, 0, false
 	}
-	begins := func(r *chunkRef) bool { return r.first > s.Score || r.first == s.Score && r.member(0) > s.Member }
-	p = max(sort.Search(len(o.parts), func(p int) bool { return begins(&o.parts[p].chunks[0]) })-1, 0)
-	chunks := o.parts[p].chunks
-	k = max(sort.Search(len(chunks), func(k int) bool { return begins(&chunks[k]) })-1, 0)
-	i, found = chunks[k].place(s)
+	p, k = o.search(func(r *chunkRef) bool { return r.first > s.Score || r.first == s.Score && r.member(0) > s.Member })
+	i, found = o.parts[p].chunks[k].place(s)
 	return p, k, i, found
+}
+
+// search returns the last chunk that does not begin behind something, or the first chunk. There must be one.
+func (o *Order) search(behind func(r *chunkRef) bool) (p, k int) {
+	p = max(sort.Search(len(o.parts), func(p int) bool { return behind(&o.parts[p].chunks[0]) })-1, 0)
+	chunks := o.parts[p].chunks
+	return p, max(sort.Search(len(chunks), func(k int) bool { return behind(&chunks[k]) })-1, 0)
 }
 
 // change returns a part that may be changed.
@@ -144,7 +148,7 @@ func (o *Order) changeChunk(at *orderPart, k int) *chunkRef {
 	r := &at.chunks[k]
 	if r.owner != o.owner {
 		c := newChunk(o.owner, len(r.scores), len(r.text)-r.gone)
-		c.take(r.chunk, 0, len(r.scores))
+		c.take(r.chunk, 0)
 		r.chunk = c
 	}
 	return r
@@ -160,13 +164,13 @@ func (o *Order) noteChange(p, k int) {
 		r.first = r.scores[0]
 		return
 	}
-	if o.removeChunk(at, k); len(at.chunks) == 0 {
+	if at.removeChunk(k); len(at.chunks) == 0 {
 		o.parts = slices.Delete(o.parts, p, p+1)
 	}
 }
 
-// removeChunk removes a chunk without members of its own from a part that may be changed.
-func (o *Order) removeChunk(at *orderPart, k int) {
+// removeChunk removes a chunk from a part that may be changed.
+func (at *orderPart) removeChunk(k int) {
 	at.chunks = tight(slices.Delete(at.chunks, k, k+1))
 }
 
@@ -205,43 +209,50 @@ func (o *Order) insertChunk(p, k int, c *chunk) {
 }
 
 func (o *Order) add(s Scored) {
-	p, k, i, found := o.place(s)
-	if found {
-		if o.twice == nil {
-			o.twice = make(map[Scored]int)
+	for {
+		p, k, i, found := o.place(s)
+		switch {
+		case found:
+			if o.twice == nil {
+				o.twice = make(map[Scored]int)
+			}
+			s.Member = strings.Clone(s.Member) // the body will go
+			o.twice[s]++
+			return
+		case o.insert(p, k, i, s):
+			o.bytes += int64(len(s.Member))
+			return
 		}
-		s.Member = strings.Clone(s.Member) // the body will go
-		o.twice[s]++
-		return
 	}
-	o.bytes += int64(len(s.Member))
+}
+
+// insert inserts a member at its place. If the chunk there is full, it cuts that and returns false.
+func (o *Order) insert(p, k, i int, s Scored) bool {
 	if len(o.parts) == 0 {
 		o.insertChunk(-1, 0, chunkOf(o.owner, s))
-		return
+		return true
 	}
 	at := o.change(p)
 	if n := k + 1; i == len(at.chunks[k].scores) && n < len(at.chunks) && !at.chunks[k].fits(s) && at.chunks[n].fits(s) {
 		k, i = n, 0
 	}
-	if r := &at.chunks[k]; !r.fits(s) {
-		half := len(r.scores) / 2
-		switch {
-		case i == len(r.scores) && (half == 0 || p == len(o.parts)-1 && k == len(at.chunks)-1):
-			o.insertChunk(p, k+1, chunkOf(o.owner, s))
-			return
-		case half == 0 || i == 0 && p == 0 && k == 0:
-			o.insertChunk(p, k, chunkOf(o.owner, s))
-			return
-		}
+	r := &at.chunks[k]
+	half := len(r.scores) / 2
+	switch {
+	case r.fits(s):
+		o.changeChunk(at, k).insert(i, s)
+		o.noteChange(p, k)
+	case i == len(r.scores) && (half == 0 || p == len(o.parts)-1 && k == len(at.chunks)-1):
+		o.insertChunk(p, k+1, chunkOf(o.owner, s))
+	case half == 0 || i == 0 && p == 0 && k == 0:
+		o.insertChunk(p, k, chunkOf(o.owner, s))
+	default:
 		tail := o.changeChunk(at, k).cut(half)
 		o.noteChange(p, k)
 		o.insertChunk(p, k+1, tail)
-		o.bytes -= int64(len(s.Member))
-		o.add(s)
-		return
+		return false
 	}
-	o.changeChunk(at, k).insert(i, s)
-	o.noteChange(p, k)
+	return true
 }
 
 func (o *Order) remove(s Scored) {
@@ -268,9 +279,9 @@ func (o *Order) remove(s Scored) {
 	for left := k; n > 0 && n < mostMembers/4 && left >= max(k-1, 0); left-- {
 		if left+1 < len(at.chunks) && at.chunks[left].joins(at.chunks[left+1].chunk) {
 			right := at.chunks[left+1].chunk
-			o.changeChunk(at, left).take(right, 0, len(right.scores))
+			o.changeChunk(at, left).take(right, 0)
 			at.chunks[left].count += int32(len(right.scores))
-			o.removeChunk(at, left+1)
+			at.removeChunk(left + 1)
 			o.joinParts(p)
 			return
 		}
@@ -339,10 +350,9 @@ func (o *Order) Rank(from func(Scored) bool) int {
 	if len(o.parts) == 0 {
 		return 0
 	}
-	p := max(sort.Search(len(o.parts), func(p int) bool { return from(o.parts[p].chunks[0].at(0)) })-1, 0)
-	chunks := o.parts[p].chunks
-	k := max(sort.Search(len(chunks), func(k int) bool { return from(chunks[k].at(0)) })-1, 0)
-	return o.rank(p, k, sort.Search(len(chunks[k].scores), func(i int) bool { return from(chunks[k].at(i)) }))
+	p, k := o.search(func(r *chunkRef) bool { return from(r.at(0)) })
+	c := o.parts[p].chunks[k].chunk
+	return o.rank(p, k, sort.Search(len(c.scores), func(i int) bool { return from(c.at(i)) }))
 }
 
 // Ascend yields the members from a rank on.
