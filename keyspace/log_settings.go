@@ -199,7 +199,7 @@ func (tx *Tx) hideLog(a *Container) {
 	if a.deaths != nil {
 		h := a.deaths.c
 		h.tables.Hide()
-		tx.onRollback(h.tables.Show)
+		tx.onRollback(func() { h.tables.Show() })
 	}
 }
 
@@ -208,7 +208,7 @@ func (tx *Tx) showLog(a *Container) {
 	if a.deaths != nil {
 		h := a.deaths.c
 		h.tables.Show()
-		tx.onRollback(h.tables.Hide)
+		tx.onRollback(func() { h.tables.Hide() })
 		tx.logged = append(tx.logged, a)
 	}
 }

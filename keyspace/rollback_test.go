@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
@@ -340,5 +341,36 @@ func TestRollbackOfARename(t *testing.T) {
 			t.Errorf("vetoed %v: %d elements are left, %v", vetoed, n, found)
 		}
 		tx.Close()
+	}
+}
+
+// Two changes of a name are taken back, and that is taken back: what was dropped is set aside as before, with
+// its items.
+func TestRollbackOfTwoUndos(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	drill.Check(t, o.SetUndoWindow(60))
+	o.policy("a", expiry.Forever)
+	o.put("a", "flushed", "{}", expiry.Inherit)
+	o.catalogueTx(func(tx *Tx) { tx.Flush(tx.Container("a")) })
+	o.put("a", "dead", "{}", o.clock.Now()+1000)
+	o.catalogueTx(func(tx *Tx) { tx.Drop(tx.Container("a")) })
+	o.clock.Advance(2 * time.Second)
+	undo := func(tx *Tx) {
+		t.Helper()
+		if done, err := tx.Undo("a", ""); err != nil || done == nil {
+			t.Fatalf("%+v, %v", done, err)
+		}
+	}
+	var tx Tx
+	o.BeginAll(&tx)
+	undo(&tx)
+	undo(&tx)
+	tx.Rollback()
+	drill.Check(t, o.Check())
+	o.catalogueTx(undo)
+	o.catalogueTx(undo)
+	if _, ok := o.dump()[place{"a", "flushed"}]; !ok {
+		t.Errorf("what lives is %v", o.dump())
 	}
 }

@@ -152,7 +152,7 @@ func (tx *Tx) setAside(c *Container, what expiry.Action, until int64) {
 	a.history.Store(c.history.Load())
 	tx.giveTables(c, a)
 	a.tables.Hide()
-	tx.onRollback(a.tables.Show)
+	tx.onRollback(func() { a.tables.Show() })
 	if what == expiry.Dropped { // it comes back with the container
 		tx.giveLog(c, a)
 		tx.hideLog(a)
@@ -184,10 +184,10 @@ func (tx *Tx) giveTables(from, to *Container) {
 func (tx *Tx) noteAside(a *Container) {
 	cat := &tx.ks.catalogue
 	aside, history, name, number, db, deaths, log := a.aside, a.history.Load(), a.name, a.number, a.db, a.deaths, a.log
-	created, policy, indexes, tables, dropped := a.created, a.policy.Load(), a.indexes.Load(), a.tables, len(cat.dropped)
+	created, policy, indexes, dropped := a.created, a.policy.Load(), a.indexes.Load(), len(cat.dropped)
 	tx.onRollback(func() {
 		cat.RemoveAside(a)
-		a.aside, a.name, a.number, a.db, a.created, a.tables = aside, name, number, db, created, tables
+		a.aside, a.name, a.number, a.db, a.created = aside, name, number, db, created
 		a.deaths, a.log = deaths, log
 		a.policy.Store(policy)
 		a.indexes.Store(indexes)
@@ -308,7 +308,7 @@ func (tx *Tx) bringBack(a *Container) {
 	tx.ks.catalogue.RemoveAside(a)
 	a.aside = nil
 	a.tables.Show()
-	tx.onRollback(a.tables.Hide)
+	tx.onRollback(func() { a.tables.Hide() })
 	tx.showLog(a)
 	tx.replaced = true
 }
