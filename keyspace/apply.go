@@ -26,7 +26,7 @@ import (
 type applier struct {
 	ks       *Keyspace
 	tx       *Tx // holds the locks while a batch is applied
-	batch    followedBatch
+	batch    replica.Batch
 	byNumber map[uint32]*Container // all containers
 	index    uint64                // of the last batch
 	lsn      LSN                   // covers it
@@ -59,7 +59,7 @@ func (ks *Keyspace) Apply(batch string, tail replica.Tail) error {
 
 // applyBatch changes memory by a batch, which joins the journal.
 func (ks *Keyspace) applyBatch(batch string, tail replica.Tail) (LSN, error) {
-	var b followedBatch
+	var b replica.Batch
 	if a := ks.applier; a != nil {
 		b = a.batch
 	}
@@ -87,7 +87,7 @@ func (ks *Keyspace) applyBatch(batch string, tail replica.Tail) (LSN, error) {
 }
 
 // allow raises the version of the folder to the one that the records of a batch need.
-func (ks *Keyspace) allow(b *followedBatch) (err error) {
+func (ks *Keyspace) allow(b *replica.Batch) (err error) {
 	if b.Undo {
 		err = ks.storage.AllowUndo()
 	}
@@ -146,7 +146,7 @@ func (a *applier) apply(now int64) error {
 const appliedAtOnce = 32
 
 // prefetch prepares the look-ups of items.
-func (a *applier) prefetch(items []changedItem) {
+func (a *applier) prefetch(items []replica.ChangedItem) {
 	if len(items) == 1 || !a.ks.BeyondCache() {
 		return
 	}
@@ -186,7 +186,7 @@ func (a *applier) container(number uint32) *Container {
 }
 
 // item applies the change of an item.
-func (a *applier) item(it *changedItem) error {
+func (a *applier) item(it *replica.ChangedItem) error {
 	c := a.container(it.Container)
 	if c == nil {
 		if _, recorded := a.batch.Records[it.Container]; !recorded {
@@ -200,7 +200,7 @@ func (a *applier) item(it *changedItem) error {
 	p := a.ks.partitions[it.Partition(len(a.ks.partitions))]
 	t := c.tables[p.Number]
 	if t == nil {
-		if it.Change == itemRemoved {
+		if it.Change == replica.Removed {
 			return nil
 		}
 		if t = a.ks.tables.Open(c, p); a.made[it.Container] != c && c.unlisted() { // the batch brings it back
@@ -215,12 +215,12 @@ func (a *applier) item(it *changedItem) error {
 		t = keys.Pages
 	}
 	switch it.Change {
-	case itemRemoved:
+	case replica.Removed:
 		if e := t.Find(it.ID); e != nil {
 			t.Remove(e)
 			t.Release(e)
 		}
-	case itemTouched:
+	case replica.Touched:
 		h, e := t.Lookup(it.ID)
 		if e == nil || !it.Touches(it.Base, e.Version()) {
 			return fmt.Errorf("item %.100q of container %d: the body that version %x touches is not here", it.ID, it.Container, it.Version)
@@ -235,7 +235,7 @@ func (a *applier) item(it *changedItem) error {
 		}
 	}
 	p.Clean()
-	if it.Change != itemRemoved {
+	if it.Change != replica.Removed {
 		t.NoteDue(it.TS, it.ExpireAt)
 	}
 	if it.Page {
@@ -257,7 +257,7 @@ func (a *applier) alertKey(t *table, page string) {
 }
 
 // hiddenItem follows the change of an item of a log or a group.
-func (a *applier) hiddenItem(t *table, it *changedItem) error {
+func (a *applier) hiddenItem(t *table, it *replica.ChangedItem) error {
 	h := t.C
 	if h.isLog() {
 		h.partOf.ids.Raise(t.Part.Last())
@@ -265,7 +265,7 @@ func (a *applier) hiddenItem(t *table, it *changedItem) error {
 		return nil
 	}
 	before := h.group.Memory()
-	gone, err := h.group.Apply(it.ID, it.Body, it.Change == itemRemoved)
+	gone, err := h.group.Apply(it.ID, it.Body, it.Change == replica.Removed)
 	if err != nil {
 		return fmt.Errorf("container %q: group %.100q: %w", h.owner().name, h.hidden.Group, err)
 	}

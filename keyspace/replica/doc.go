@@ -1,5 +1,5 @@
 // Package replica has what a keyspace and the cluster that replicates it exchange: positions, the Replicator,
-// errors, records.
+// errors, records, batches.
 //
 // The leader's memory is ahead of the log: [Replicator.Replicate] commits a batch of its journal by a
 // majority before the journal writes it. A follower applies batches that are committed. So the files of every

@@ -1,10 +1,9 @@
-package keyspace
+package replica
 
 import (
 	"strings"
 	"testing"
 
-	"mayfly/expiry"
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/record"
 	"mayfly/test/drill"
@@ -26,25 +25,25 @@ var document = record.Item{Kind: record.Document, Body: `{"n":1}`, TS: 5, Versio
 
 // someBatch has a change of each kind.
 func someBatch() string {
-	touch := record.TouchItem(record.Item{TS: 7, ExpireAt: expiry.Never, Version: 0x30}, 0x20)
+	touch := record.TouchItem(record.Item{TS: 7, ExpireAt: -1, Version: 0x30}, 0x20)
 	return set("3:a", document) + del("3:b") + set(record.TouchKey("4:c"), touch) +
 		set(record.ClockKey, record.Item{Kind: record.ClockKind, TS: 100, Version: 2}) +
 		container(record.Container{Number: 3, Name: "x", DB: 20, Etag: 0x40}) + del(record.ContainerKey(4)) +
-		container(record.Container{Number: 4, Name: "y", DB: 21, Etag: 0x10, Aside: &record.Aside{What: expiry.Dropped, Until: 1, Order: 0x50}})
+		container(record.Container{Number: 4, Name: "y", DB: 21, Etag: 0x10, Aside: &record.Aside{What: "dropped", Until: 1, Order: 0x50}})
 }
 
 func TestReadBatch(t *testing.T) {
 	t.Parallel()
-	var b followedBatch
+	var b Batch
 	for range 2 { // it is used again
 		drill.Check(t, b.Read(someBatch()))
-		if len(b.Items) != 3 || b.Items[0].Change != itemPut || b.Items[1].Change != itemRemoved || b.Items[2].Change != itemTouched {
+		if len(b.Items) != 3 || b.Items[0].Change != Put || b.Items[1].Change != Removed || b.Items[2].Change != Touched {
 			t.Fatalf("the items are %+v", b.Items)
 		}
 		if it := b.Items[0]; it.ID != "a" || it.Container != 3 || it.Item != document || !strings.HasSuffix(it.Text, document.Body) {
 			t.Errorf("the first item is %+v", it)
 		}
-		if it := b.Items[2]; it.ID != "c" || it.Container != 4 || it.Base != 0x20 || it.Version != 0x30 || it.ExpireAt != expiry.Never {
+		if it := b.Items[2]; it.ID != "c" || it.Container != 4 || it.Base != 0x20 || it.Version != 0x30 || it.ExpireAt != -1 {
 			t.Errorf("the touch is %+v", it)
 		}
 		if n := b.Numbers(); len(n) != 2 || n[0] != 3 || n[1] != 4 || b.Records[3].Name != "x" || b.Records[4].Name != "y" {
@@ -74,7 +73,7 @@ func TestReadBatchRefuses(t *testing.T) {
 		{del("container/x"), "not a container's number"},
 		{set(record.WasteKey, document), "waste"},
 	} {
-		var b followedBatch
+		var b Batch
 		if err := b.Read(tt.text); err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: %v, want %q", tt.text, err, tt.want)
 		}
@@ -87,7 +86,7 @@ func FuzzBatch(f *testing.F) {
 	f.Add(set("3:a", document) + set("4~0000019b76dacf1100000003:a", record.Item{Kind: record.Entry, Body: "{}", TS: 1, Version: 1}))
 	f.Add(set(record.PositionKey, record.Item{Kind: record.ReplicaKind, Body: "1", TS: 1, Version: 1}))
 	f.Fuzz(func(t *testing.T, text string) {
-		var b followedBatch
+		var b Batch
 		if b.Read(text) != nil {
 			return
 		}
@@ -96,7 +95,7 @@ func FuzzBatch(f *testing.F) {
 			if it.Log {
 				key = string(record.AppendLogKey(nil, it.Container, it.ID))
 			}
-			if is, _, err := record.Decode(key, it.Text); it.Change == itemPut && (err != nil || is != it.Item) {
+			if is, _, err := record.Decode(key, it.Text); it.Change == Put && (err != nil || is != it.Item) {
 				t.Errorf("%q is %+v, %v", it.Text, it.Item, err)
 			}
 			it.Partition(16)

@@ -1,4 +1,4 @@
-package keyspace
+package replica
 
 import (
 	"fmt"
@@ -8,31 +8,31 @@ import (
 	"mayfly/keyspace/record"
 )
 
-// itemChange says what becomes of an item.
-type itemChange uint8
+// ItemChange says what becomes of an item.
+type ItemChange uint8
 
 // The changes of items.
 const (
-	itemPut     itemChange = iota
-	itemTouched            // a new header for the body that is there
-	itemRemoved            // whether there is an item or not
+	Put     ItemChange = iota
+	Touched            // a new header for the body that is there
+	Removed            // whether there is an item or not
 )
 
-// changedItem is the change of an item. Its texts are views of the batch.
-type changedItem struct {
+// ChangedItem is the change of an item. Its texts are views of the batch.
+type ChangedItem struct {
 	record.Key
 	record.Item
-	Change itemChange
+	Change ItemChange
 	Text   string // of Put: the record as it is stored
 	Base   uint64 // of Touch: the version of the body
 }
 
-// followedBatch is the changes of a batch that a leader has journalled. It is checked as a whole before any
-// of it is applied. Items keep their order; of each container the last record counts. To read it takes no
+// Batch is the changes of a batch that a leader has journalled. It is checked as a whole before any of it is
+// applied. Items keep their order; of each container the last record counts. To read it takes no
 // lock, so a follower holds its locks for the changes in memory only. The zero value is ready to read one,
 // and another after that. Not safe for concurrent use.
-type followedBatch struct {
-	Items   []changedItem
+type Batch struct {
+	Items   []ChangedItem
 	Records map[uint32]*record.Container // the last of each container by number; nil: the container is removed
 	Clock   record.Item                  // the last record of the clock; the zero value: there is none
 	Version uint64                       // the latest
@@ -47,12 +47,12 @@ type followedBatch struct {
 const mostItems = 16 << 10
 
 // Read reads a batch and verifies all its checksums. The error names what cannot be read.
-func (b *followedBatch) Read(text string) error {
+func (b *Batch) Read(text string) error {
 	items := b.Items[:0]
 	if cap(items) > mostItems {
 		items = nil
 	}
-	*b = followedBatch{Items: items}
+	*b = Batch{Items: items}
 	for size := len(text); text != ""; {
 		o, rest, ok := aof.Cut(text)
 		if !ok {
@@ -67,11 +67,11 @@ func (b *followedBatch) Read(text string) error {
 }
 
 // read reads a command.
-func (b *followedBatch) read(o aof.Op) (err error) {
+func (b *Batch) read(o aof.Op) (err error) {
 	if record.InCatalogue(o.Key) {
 		return b.readRecord(o)
 	}
-	it := changedItem{Text: o.Rec}
+	it := ChangedItem{Text: o.Rec}
 	key, touched := record.TouchedKey(o.Key)
 	if it.Key, err = record.SplitKey(key); err != nil {
 		return fmt.Errorf("key %.100q: %w", o.Key, err)
@@ -80,9 +80,9 @@ func (b *followedBatch) read(o aof.Op) (err error) {
 	case o.Del && touched:
 		return fmt.Errorf("key %.100q: a touch is deleted", o.Key)
 	case o.Del:
-		it.Change = itemRemoved
+		it.Change = Removed
 	case touched:
-		it.Change = itemTouched
+		it.Change = Touched
 		it.Item, it.Base, err = record.ReadTouch(o.Key, o.Rec)
 	default:
 		it.Item, _, err = record.Decode(o.Key, o.Rec)
@@ -97,7 +97,7 @@ func (b *followedBatch) read(o aof.Op) (err error) {
 }
 
 // readRecord reads a record of the catalogue.
-func (b *followedBatch) readRecord(o aof.Op) error {
+func (b *Batch) readRecord(o aof.Op) error {
 	var it record.Item
 	if !o.Del {
 		var err error
@@ -138,7 +138,7 @@ func (b *followedBatch) readRecord(o aof.Op) error {
 }
 
 // Numbers returns the numbers of the containers that have a record, in ascending order.
-func (b *followedBatch) Numbers() []uint32 {
+func (b *Batch) Numbers() []uint32 {
 	list := make([]uint32, 0, len(b.Records))
 	for number := range b.Records {
 		list = append(list, number)
