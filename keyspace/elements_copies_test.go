@@ -39,6 +39,7 @@ func TestHashFollower(t *testing.T) {
 			case 0:
 				leader.clock.Advance(time.Duration(m.random.IntN(3000)) * time.Millisecond)
 			case 1:
+				m.letRest()
 				leader.PurgeOnce()
 				leader.mustWait(leader.journal.Last())
 			case 2:
@@ -133,6 +134,7 @@ func TestHashPowerCut(t *testing.T) {
 		case 0:
 			m.clock.Advance(time.Duration(m.random.IntN(3000)) * time.Millisecond)
 		case 1:
+			m.letRest()
 			m.PurgeOnce()
 			if err := m.Wait(m.journal.Last()); err != nil {
 				t.Fatal(err)

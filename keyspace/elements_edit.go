@@ -328,7 +328,7 @@ func (x *ElementsEdit) find(number uint64) *page {
 	x.at = page{number: number, known: true}
 	if x.Collection != nil { // else its pages are being made
 		if x.at.h, x.at.e = x.Collections.Page(x.Collection, number); x.at.e != nil {
-			x.at.body = x.t.Pages.Item(x.at.e).Body
+			x.at.body = x.head.Trim(number, x.t.Pages.Item(x.at.e).Body)
 		}
 	}
 	return &x.at
@@ -348,7 +348,10 @@ func (x *ElementsEdit) put(number uint64, body []byte) { x.store(x.find(number),
 
 // store stores the elements of a page that was looked up.
 func (x *ElementsEdit) store(p *page, body []byte) {
-	p.known, p.dirty = false, false
+	if p.known, p.dirty = false, false; x.head.Rewritten(p.number) {
+		x.headChanged = true
+		x.Collection.Head = x.head
+	}
 	switch {
 	case len(body) > 0:
 		var buf [40]byte
@@ -374,7 +377,7 @@ func (tx *Tx) keepPage(buf []byte) {
 // putPage stores a page, in the place of an entry if that is not nil, and returns its version.
 func (tx *Tx) putPage(pages *table, h memtable.Handle, e *memtable.Entry, id, body string, ts, end int64) uint64 {
 	it := Item{Kind: record.Page, Body: body, TS: ts, ExpireAt: end, Version: pages.P.NextVersion()}
-	tx.setEntry(pages, h, e, id, it)
+	tx.setEntry(pages, h, e, id, it, nil)
 	pages.NoteDue(it.TS, it.ExpireAt)
 	return it.Version
 }
@@ -437,16 +440,21 @@ func (x *ElementsEdit) Close() (gone bool) {
 	case x.Collection != nil && x.Collections.Empty(x.Collection, x.Limit):
 		return x.e != nil && tx.shedKey(x.t, x.e, x.Limit, false)
 	case x.Collection == nil:
-		tx.put(x.k, x.id, Item{Kind: x.kind, Body: record.View(x.small), TS: x.ts, ExpireAt: x.End}, record.Chosen)
+		x.putKey(record.View(x.small))
 	case x.headChanged || x.e == nil:
 		var buf [64]byte
-		tx.put(x.k, x.id, Item{Kind: x.kind, Body: record.View(x.head.Append(buf[:0])), TS: x.ts, ExpireAt: x.End}, record.Chosen)
+		x.putKey(record.View(x.head.Append(buf[:0])))
 	default:
 		tx.changes.Refreshed(x.t, x.e)
 		x.t.Refresh(x.h, x.e, x.ts, x.version)
 		tx.alert(x.p, x.k, x.id)
 	}
 	return false
+}
+
+// putKey writes the key.
+func (x *ElementsEdit) putKey(body string) {
+	x.tx.putEntry(x.p, x.k, x.h, x.e, x.id, Item{Kind: x.kind, Body: body, TS: x.ts, ExpireAt: x.End}, record.Chosen)
 }
 
 // remove removes a key without fields, which may have been made just now.

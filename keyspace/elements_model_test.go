@@ -350,11 +350,20 @@ func (m *hashModel) write(tx *Tx) {
 	}
 }
 
+// letRest lets lists rest for so long, at times, that their pages are written without what was popped.
+func (m *hashModel) letRest() {
+	if m.random.IntN(4) == 0 {
+		m.PurgeOnce() // it learns of them
+		m.clock.Advance(poppedStay * time.Millisecond)
+	}
+}
+
 func (m *hashModel) step() {
 	switch m.random.IntN(20) {
 	case 0, 1, 2:
 		m.clock.Advance(time.Duration(m.random.IntN(4000)) * time.Millisecond)
 	case 3:
+		m.letRest()
 		m.PurgeOnce()
 	case 4:
 		if err := m.Save(); err != nil {
@@ -514,6 +523,13 @@ func sameList(h *Elements, fields map[string]Element) error {
 		part := slices.Clone(want[r[0]:r[1]])
 		if got := slices.Collect(h.Entries(r[0], r[1], false)); !slices.Equal(got, part) {
 			return fmt.Errorf("%v has %.300q, want %.300q", r, got, part)
+		}
+		var bodies []string
+		for e := range elements.Each(strings.Join(h.EntryBodies(r[0], r[1]), "")) {
+			bodies = append(bodies, e.Field)
+		}
+		if !slices.Equal(bodies, part) {
+			return fmt.Errorf("%v is stored as %.300q, want %.300q", r, bodies, part)
 		}
 		slices.Reverse(part)
 		if got := slices.Collect(h.Entries(r[0], r[1], true)); !slices.Equal(got, part) {

@@ -133,10 +133,15 @@ func (tx *Tx) PutEncoded(c *Container, id string, kind Kind, body string, expire
 func (tx *Tx) put(c *Container, id string, it Item, n Encoding) Item {
 	p := tx.partition(id)
 	h, e := tx.lookup(p, c, id)
-	t := c.tables[p.Number]
 	if e != nil && c.Policy().Hold != "" && tx.vetoes(c, e) {
-		return t.Item(e)
+		return c.tables[p.Number].Item(e)
 	}
+	return tx.putEntry(p, c, h, e, id, it, n)
+}
+
+// putEntry is put in the place of an entry that was looked up; nil: there is none.
+func (tx *Tx) putEntry(p *partition, c *Container, h memtable.Handle, e *memtable.Entry, id string, it Item, n Encoding) Item {
+	t := c.tables[p.Number]
 	if t == nil {
 		t = tx.ks.tables.Open(c, p)
 		tx.noteTable(t)
@@ -144,31 +149,41 @@ func (tx *Tx) put(c *Container, id string, it Item, n Encoding) Item {
 	it.Version = p.NextVersion()
 	own := tx.bodies.Find(it.Body)
 	switch {
-	case e == nil:
-		if tx.kept {
-			tx.bury(t, id, c.Policy().DeadLimits(tx.now))
-		}
-		_, e = t.Insert(id, it, own)
-		tx.changes.Inserted(t, e)
-	case e.Changing() && !tx.changes.IsQuiet(e):
+	case e != nil:
 		tx.logElements(t, e, it)
-		t.Overwrite(h, e, id, it, own) // Rollback needs only what was there before the transaction
-	default:
-		if tx.logElements(t, e, it); !e.Changing() {
-			tx.changes.Before(t, e)
-		}
-		t.Replace(h, e, id, it, own) // Close frees the old record
-		if k := tx.ks.evictor.Tracker(); k != nil {
-			tx.touch(k, t, h, e)
-		}
+	case tx.kept:
+		tx.bury(t, id, c.Policy().DeadLimits(tx.now))
+	}
+	was := e
+	e = tx.setEntry(t, h, e, id, it, own)
+	if k := tx.ks.evictor.Tracker(); k != nil && was != nil {
+		tx.touch(k, t, h, e)
 	}
 	if n != record.Chosen {
 		e.SetEncoding(n)
 	}
 	t.NoteDue(it.TS, it.ExpireAt)
 	tx.alert(p, c, id)
-	tx.changes.Written(t, e)
 	return t.Item(e)
+}
+
+// setEntry stores an item in the place of an entry, which it returns; nil: there is none. own is the body, if
+// it was prepared.
+func (tx *Tx) setEntry(t *table, h memtable.Handle, e *memtable.Entry, id string, it Item, own *memtable.Body) *memtable.Entry {
+	switch {
+	case e == nil:
+		_, e = t.Insert(id, it, own)
+		tx.changes.Inserted(t, e)
+	case e.Changing() && !tx.changes.IsQuiet(e):
+		t.Overwrite(h, e, id, it, own) // Rollback needs only what was there before the transaction
+	default:
+		if !e.Changing() {
+			tx.changes.Before(t, e)
+		}
+		t.Replace(h, e, id, it, own) // Close frees the old record
+	}
+	tx.changes.Written(t, e)
+	return e
 }
 
 // Delete removes the item under an id for a client, living or dead, unless its container is on hold, and

@@ -29,7 +29,7 @@ func (x *ListEdit) Len() int {
 		return elements.SumOf(x.now()).Count
 	}
 	x.flush()
-	return x.Collection.List.Len()
+	return x.Collection.Len()
 }
 
 // load makes a page the one that is changed.
@@ -87,6 +87,7 @@ func (x *ListEdit) Push(left bool, value string) bool {
 			x.renumber()
 			return x.Push(left, value)
 		}
+		x.at.dirty = x.at.dirty || x.head.Popped(number) > 0 // it is the edge no more
 		x.beginPage(next, e)
 	} else if left {
 		x.buf = slices.Insert(x.buf, 0, e...)
@@ -135,7 +136,12 @@ func (x *ListEdit) Pop(left bool) (value string, ok bool) {
 	}
 	buf := &x.small
 	if x.Collection != nil {
-		x.load(x.edge(left))
+		x.flush()
+		edge := x.Collection.List.Edge(left)
+		if body := x.Collections.Stored(x.Collection, edge.Number); len(body) <= 2*elements.ListPageSize {
+			return x.popOff(left, edge, body), true
+		}
+		x.load(edge.Number) // it is not worth the room
 		buf = &x.buf
 	}
 	index := -1
@@ -151,6 +157,23 @@ func (x *ListEdit) Pop(left bool) (value string, ok bool) {
 	return value, true
 }
 
+// popOff notes in the head that the entry at an end was popped off its page. The last one takes the page
+// along.
+func (x *ListEdit) popOff(left bool, edge elements.ListPage, body string) (value string) {
+	popped, at := &x.head.Left, int(x.head.Left.Count)
+	if !left {
+		popped, at = &x.head.Right, edge.Count-1-int(x.head.Right.Count)
+	}
+	value, _, _ = elements.EntryAt(body, at)
+	popped.Page = edge.Number
+	popped.Count++
+	x.headChanged, x.at = true, page{}
+	if x.Collection.Head = x.head; x.head.Popped(edge.Number) == edge.Count {
+		x.put(edge.Number, nil)
+	}
+	return value
+}
+
 // changed notes that the page was changed. An empty one is removed at once.
 func (x *ListEdit) changed() {
 	if x.at.dirty = true; len(x.buf) == 0 {
@@ -163,8 +186,9 @@ func (x *ListEdit) Drop(left bool, n int) {
 	for n > 0 && x.begin() {
 		if x.Collection != nil {
 			x.flush()
-			if page := x.Collection.List.Edge(left); page.Count <= n {
-				n -= page.Count
+			page := x.Collection.List.Edge(left)
+			if count := page.Count - x.head.Popped(page.Number); count <= n {
+				n -= count
 				x.load(page.Number)
 				x.buf = x.buf[:0]
 				x.changed()
@@ -190,8 +214,8 @@ func (x *ListEdit) splice(index int, value string, replace bool) {
 	buf := &x.small
 	if x.Collection != nil {
 		x.flush()
-		page, first := x.Collection.List.At(index)
-		x.load(page.Number)
+		page, first := x.Collection.At(index)
+		x.load(page)
 		buf, index = &x.buf, index-first
 	}
 	_, from, to := elements.EntryAt(record.View(*buf), index)

@@ -120,22 +120,7 @@ func (tx *Tx) saveLogState(t *table, deleted streamid.ID) {
 // setItem stores an item in a table of a hidden container.
 func (tx *Tx) setItem(t *table, id string, it Item) {
 	h, e := t.Lookup(id)
-	tx.setEntry(t, h, e, id, it)
-}
-
-// setEntry is setItem for an entry that was looked up; nil: there is none.
-func (tx *Tx) setEntry(t *table, h memtable.Handle, e *memtable.Entry, id string, it Item) {
-	switch {
-	case e == nil:
-		_, e = t.Insert(id, it, nil)
-		tx.changes.Inserted(t, e)
-	case e.Changing():
-		t.Overwrite(h, e, id, it, nil)
-	default:
-		tx.changes.Before(t, e)
-		t.Replace(h, e, id, it, nil)
-	}
-	tx.changes.Written(t, e)
+	tx.setEntry(t, h, e, id, it, nil)
 }
 
 // removeItem removes an item from a table.

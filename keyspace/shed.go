@@ -124,19 +124,32 @@ func (tx *Tx) settleShed(t *table, done *shedding, report bool) (gone bool) {
 		t.Refresh(c.Key, key, key.TS(), done.version)
 		return false
 	}
-	it := t.Item(key)
-	it.Version = t.P.NextVersion()
-	switch {
-	case !key.Changing():
-		tx.changes.Before(t, key)
-		fallthrough
-	case tx.changes.IsQuiet(key):
-		t.Replace(c.Key, key, id, it, nil)
-	default:
-		t.Overwrite(c.Key, key, id, it, nil)
-	}
-	tx.changes.Written(t, key)
+	tx.rewriteKey(t, c, t.Item(key).Body)
 	return false
+}
+
+// rewriteKey writes the key of a collection with a body, and the time that it has.
+func (tx *Tx) rewriteKey(t *table, c *tables.Collection, body string) {
+	key := t.At(c.Key)
+	id, it := t.IDAndItem(key)
+	it.Body, it.Version = body, t.P.NextVersion()
+	tx.setEntry(t, c.Key, key, id, it, nil)
+}
+
+// poppedStay is the time in ms for which entries that were popped stay in their page, about: a page of a busy
+// list goes before that, and one whose list rests is written once.
+const poppedStay = 60_000
+
+// trimPages writes the pages of a list without the entries that were popped, and the key, with the times that
+// they have.
+func (tx *Tx) trimPages(t *table, c *tables.Collection) {
+	head := c.Head
+	for _, number := range []uint64{head.Left.Page, head.Right.Page} {
+		if _, page := t.Pages.Collections.Page(c, number); head.Rewritten(number) {
+			tx.shedPage(t, page, []byte(t.Pages.Collections.Body(c, number)), &shedding{})
+		}
+	}
+	tx.rewriteKey(t, c, string(head.Append(nil)))
 }
 
 // samplePages is Sample for a table of pages: it removes some that have no key any more, and takes the dead
@@ -146,6 +159,7 @@ func (ks *Keyspace) samplePages(pages *table, n int) (s expiry.Sample) {
 	removed, more := p.Collect(0)
 	s = expiry.Sample{Drawn: removed, Dead: removed, All: pages.Len(), More: more, Internal: true}
 	if ks.Writable() != nil || ks.follows() || t == nil || t.Pages != pages {
+		pages.Collections.TakePopped(ks.Now(), poppedStay, n, true)
 		pages.SetTimer(ks.Now())
 		p.Mu.Unlock()
 		return s
@@ -153,7 +167,11 @@ func (ks *Keyspace) samplePages(pages *table, n int) (s expiry.Sample) {
 	tx := buriers.Get().(*Tx)
 	tx.beginLocked(ks, p, "")
 	due := ks.due(t.C, tx.now)
-	found := tx.shedDue(t, due, n)
+	popped := pages.Collections.TakePopped(tx.now, poppedStay, n, false)
+	for _, c := range popped {
+		tx.trimPages(t, c)
+	}
+	found := tx.shedDue(t, due, n) + len(popped)
 	s.Drawn, s.Dead, s.More = s.Drawn+found, s.Dead+found, s.More || found == n
 	t.TightenPages(due, tx.now)
 	pages.SetTimer(tx.now)
@@ -216,5 +234,5 @@ func (tx *Tx) logElementsUntil(t *table, key *memtable.Entry, at int64) (left in
 		return int64(h.Len())
 	}
 	limit := min(h.Limit, at)
-	return int64(c.Count) - tx.logDead(t, key, t.Pages.Collections.Due(c, limit), limit)
+	return int64(c.Len()) - tx.logDead(t, key, t.Pages.Collections.Due(c, limit), limit)
 }

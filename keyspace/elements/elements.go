@@ -293,7 +293,10 @@ var (
 // Check returns why a body is not that of the key of a collection of a kind, or nil.
 func Check(body string, kind record.Kind) error {
 	if IsHead(body) {
-		_, err := ReadHead(body)
+		h, err := ReadHead(body)
+		if kind != record.List && h.Left.Count+h.Right.Count > 0 {
+			err = errHead
+		}
 		return err
 	}
 	if SumOf(body).Ending > 0 {

@@ -25,6 +25,15 @@ type Head struct {
 	Number  uint64 // of the collection
 	Buckets uint32 // at least 1; empty ones have no page
 	Salt    uint64 // of the hash, so that no client knows which fields share a bucket
+
+	Left, Right Popped // off a list
+}
+
+// Popped is entries at the end of a list that were popped off its edge page, and are still in it. So a pop
+// writes the key alone.
+type Popped struct {
+	Page  uint64
+	Count uint32 // less than the page has; 0: none
 }
 
 // NewHead returns the head of a new collection, whose salt follows from its number and a secret seed.
@@ -41,25 +50,103 @@ func IsHead(body string) bool { return strings.HasPrefix(body, "/") }
 func (h *Head) Append(dst []byte) []byte {
 	dst = strconv.AppendUint(append(dst, '/'), h.Number, 16)
 	dst = strconv.AppendUint(append(dst, ' '), uint64(h.Buckets), 10)
-	return strconv.AppendUint(append(dst, ' '), h.Salt, 16)
+	dst = strconv.AppendUint(append(dst, ' '), h.Salt, 16)
+	return h.Right.append(h.Left.append(dst, '+'), '-')
 }
 
-var errHead = errors.New("not the head of a collection: it must have a number, a number of pages and a salt")
+func (p Popped) append(dst []byte, side byte) []byte {
+	if p.Count == 0 {
+		return dst
+	}
+	dst = strconv.AppendUint(append(dst, ' '), p.Page, 16)
+	return strconv.AppendUint(append(dst, side), uint64(p.Count), 10)
+}
+
+var errHead = errors.New("not the head of a collection: it must have a number, a number of pages and a salt, and may have what was popped off pages of a list")
 
 // ReadHead is the inverse of [Head.Append]. It accepts nothing that this does not write.
 func ReadHead(body string) (h Head, err error) {
-	text, ok := strings.CutPrefix(body, "/")
-	number, rest, ok1 := strings.Cut(text, " ")
-	buckets, salt, ok2 := strings.Cut(rest, " ")
-	n, err1 := strconv.ParseUint(number, 16, 64)
-	b, err2 := strconv.ParseUint(buckets, 10, 32)
-	s, err3 := strconv.ParseUint(salt, 16, 64)
-	h = Head{n, uint32(b), s}
-	var buf [64]byte
-	if !ok || !ok1 || !ok2 || err1 != nil || err2 != nil || err3 != nil || b == 0 || b > MostBuckets || string(h.Append(buf[:0])) != body {
+	h, ok := HeadOf(body)
+	var buf [128]byte
+	if !ok || string(h.Append(buf[:0])) != body {
 		return Head{}, errHead
 	}
 	return h, nil
+}
+
+// HeadOf is ReadHead for a body that is known to be sound, if it is a head.
+func HeadOf(body string) (h Head, ok bool) {
+	text, ok := strings.CutPrefix(body, "/")
+	if !ok {
+		return Head{}, false
+	}
+	number, rest, ok1 := strings.Cut(text, " ")
+	buckets, rest, ok2 := strings.Cut(rest, " ")
+	salt, rest, _ := strings.Cut(rest, " ")
+	n, err1 := strconv.ParseUint(number, 16, 64)
+	b, err2 := strconv.ParseUint(buckets, 10, 32)
+	s, err3 := strconv.ParseUint(salt, 16, 64)
+	h = Head{Number: n, Buckets: uint32(b), Salt: s}
+	for rest != "" {
+		var text string
+		text, rest, _ = strings.Cut(rest, " ")
+		h.readPopped(text)
+	}
+	return h, ok1 && ok2 && err1 == nil && err2 == nil && err3 == nil && b > 0 && b <= MostBuckets
+}
+
+// SameCollection reports whether two bodies are heads of one collection.
+func SameCollection(a, b string) bool {
+	n := strings.IndexByte(a, ' ') + 1
+	return n > 0 && IsHead(a) && len(b) >= n && a[:n] == b[:n]
+}
+
+// readPopped reads what Popped.append writes. The head without it is another, so it need not tell.
+func (h *Head) readPopped(text string) {
+	side := &h.Left
+	page, count, ok := strings.Cut(text, "+")
+	if !ok {
+		side = &h.Right
+		page, count, _ = strings.Cut(text, "-")
+	}
+	number, err1 := strconv.ParseUint(page, 16, 64)
+	n, err2 := strconv.ParseUint(count, 10, 32)
+	if err1 == nil && err2 == nil && IsOfList(number) {
+		*side = Popped{number, uint32(n)}
+	}
+}
+
+// Popped returns how many entries were popped off a page that still has them.
+func (h *Head) Popped(page uint64) (n int) {
+	if h.Left.Page == page {
+		n = int(h.Left.Count)
+	}
+	if h.Right.Page == page {
+		n += int(h.Right.Count)
+	}
+	return n
+}
+
+// Trim returns the body of a page without the entries that were popped off it.
+func (h *Head) Trim(page uint64, body string) string {
+	if h.Left.Count > 0 && h.Left.Page == page {
+		body = Skip(body, int(h.Left.Count))
+	}
+	if h.Right.Count > 0 && h.Right.Page == page {
+		body = body[:len(body)-len(Skip(body, SumOf(body).Count-int(h.Right.Count)))]
+	}
+	return body
+}
+
+// Rewritten notes that a page was written without what was popped off it, and reports whether anything was.
+func (h *Head) Rewritten(page uint64) (changed bool) {
+	if changed = h.Popped(page) > 0; changed && h.Left.Page == page {
+		h.Left = Popped{}
+	}
+	if changed && h.Right.Page == page {
+		h.Right = Popped{}
+	}
+	return changed
 }
 
 // MostBuckets bounds the buckets of a collection: pages of more grow.

@@ -162,7 +162,9 @@ func (g *merged) gather(k record.Key, it *record.Item, lists map[uint64][]string
 			continue
 		}
 		it.TS = max(it.TS, page.TS)
-		for e := range elements.Each(page.Body) {
+		of, _ := record.SplitKey(key)
+		_, number, _ := record.SplitPageID(of.ID)
+		for e := range elements.Each(head.Trim(number, page.Body)) {
 			if !e.Dead(dead) {
 				body = elements.Append(body, e)
 			}
@@ -170,4 +172,34 @@ func (g *merged) gather(k record.Key, it *record.Item, lists map[uint64][]string
 	}
 	it.Body = string(body)
 	return len(body) > 0
+}
+
+// fitPopped returns the record of a key. That of a list does without what was popped off pages that are not
+// at its ends any more, or have fewer entries: others are lost, or there are older ones instead.
+func (g *merged) fitPopped(container uint32, key, rec string, lists map[uint64][]string) string {
+	it, _, err := record.Decode(key, rec)
+	if err != nil || it.Kind != record.List || !elements.IsHead(it.Body) {
+		return rec
+	}
+	head, err := elements.ReadHead(it.Body)
+	if err != nil {
+		return rec
+	}
+	pages := slices.DeleteFunc(lists[head.Number], func(key string) bool { return g.items[key].rec == "" })
+	fits := func(p elements.Popped, at int) bool {
+		if p.Count == 0 || len(pages) == 0 {
+			return false
+		}
+		page, _, _ := record.Decode(pages[at], g.items[pages[at]].rec)
+		return pages[at] == string(record.AppendPageKey(nil, container, string(head.PageID(nil, p.Page)))) && head.Popped(p.Page) < elements.SumOf(page.Body).Count
+	}
+	left, right := fits(head.Left, 0), fits(head.Right, len(pages)-1)
+	if !left {
+		head.Left = elements.Popped{}
+	}
+	if !right {
+		head.Right = elements.Popped{}
+	}
+	it.Body = string(head.Append(nil))
+	return string(record.Append(nil, key, it))
 }

@@ -357,7 +357,9 @@ func (p *run) partition(number int) (FileReport, error) {
 	var ops []aof.Op
 	died := g.deaths()
 	p.redating.look(g, p.names.byNumber)
-	for _, key := range sortedKeys(g.items) {
+	keys := sortedKeys(g.items)
+	lists := pagesOfLists(keys)
+	for _, key := range keys {
 		v := g.items[key]
 		k, err := record.SplitKey(key)
 		if err != nil {
@@ -397,7 +399,7 @@ func (p *run) partition(number int) (FileReport, error) {
 		if !p.fitsGroup(k, v.rec) {
 			continue
 		}
-		if rec, lives := p.redating.item(key, v.rec, p.names.byNumber[k.Container], p.report); lives {
+		if rec, lives := p.redating.item(key, g.fitPopped(k.Container, key, v.rec, lists), p.names.byNumber[k.Container], p.report); lives {
 			ops = append(ops, aof.Op{Key: key, Rec: rec})
 			if k.Page {
 				continue

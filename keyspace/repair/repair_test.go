@@ -18,6 +18,7 @@ import (
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/datadir"
+	"mayfly/keyspace/elements"
 	"mayfly/keyspace/record"
 	"mayfly/test/drill"
 	"mayfly/vfs"
@@ -542,5 +543,66 @@ func TestRepairRefuses(t *testing.T) {
 	}
 	if left, err := disk.ReadDir(filepath.Dir(to)); err != nil || len(left) > 0 {
 		t.Errorf("a repair that failed leaves %v, %v", left, err)
+	}
+}
+
+// A list that has lost an edge page keeps all that is in the others: what was popped off the lost one is not
+// taken from them.
+func TestRepairOfAListWithoutItsEdge(t *testing.T) {
+	t.Parallel()
+	o := open(t, 1)
+	drill.Check(t, o.AllowCollections())
+	edit := func(change func(x *keyspace.ListEdit)) {
+		o.key("list", func(tx *keyspace.Tx) {
+			x, _ := tx.EditList(tx.Container("0"), "list")
+			change(&x)
+			x.Close()
+		})
+	}
+	edit(func(x *keyspace.ListEdit) {
+		for n := range 100 {
+			x.Push(false, fmt.Sprintf("entry-%02d-%s", n, strings.Repeat("v", 20)))
+		}
+	})
+	edit(func(x *keyspace.ListEdit) {
+		for range 3 {
+			x.Pop(true)
+			x.Pop(false)
+		}
+		x.Pop(false)
+	})
+	o.checkpoint()
+	l := o.copied(nil)
+	drill.Check(t, Read(disk, l.dir, o.clock, func(record.Container) error { return nil }, func(_, _ string, it record.Item) error {
+		if all := slices.Collect(elements.Each(it.Body)); len(all) != 93 || !strings.HasPrefix(all[0].Field, "entry-03") {
+			t.Errorf("%d entries are read: %.300s", len(all), it.Body)
+		}
+		return nil
+	}))
+	for _, test := range []struct{ spoilt, first, last string }{
+		{"", "entry-03", "entry-95"},
+		{"entry-02", "entry-16", "entry-95"}, // of the first page
+		{"entry-96", "entry-03", "entry-90"}, // of the last one
+	} {
+		dir := l.dir
+		if test.spoilt != "" {
+			dir = l.flipIn(datadir.PartitionName(0), test.spoilt, 1)
+		}
+		to := filepath.Join(newDir(t), "new")
+		_, err := Run(disk, dir, to, 0, func(string, *Report) error { return nil })
+		drill.Check(t, err)
+		after, err := openIn(t, to, livedUntil, 1)
+		drill.Check(t, err)
+		var got []string
+		after.key("list", func(tx *keyspace.Tx) {
+			list, _, _ := tx.Elements(tx.Container("0"), "list")
+			for entry := range list.Entries(0, list.Len(), false) {
+				got = append(got, entry[:len("entry-00")])
+			}
+		})
+		after.stop()
+		if got[0] != test.first || got[len(got)-1] != test.last || !slices.IsSorted(got) {
+			t.Errorf("%q is damaged: the list has %d entries, %v", test.spoilt, len(got), got)
+		}
 	}
 }

@@ -23,6 +23,7 @@ type Collections struct {
 	byNumber    map[uint64]*Collection
 	orphans     []*Collection // or have got a key again
 	garbage     []*Collection
+	popped      []poppedList
 	ending      int  // those with elements that have an end
 	listed      bool // in the list of the partition
 	list        func()
@@ -33,7 +34,7 @@ type Collection struct {
 	elements.Head
 	Key    memtable.Handle // of its key; 0: none
 	former memtable.Handle // of the key that it had before, while both are there: a rename can be taken back
-	Count  int             // elements, with the dead that were not removed
+	Count  int             // elements, with the dead and the popped that were not removed
 	Ending int             // those with an end
 	Weight int64           // bytes: see [elements.Sum]
 	Memory int64           // bytes of the pages, an estimate
@@ -41,6 +42,8 @@ type Collection struct {
 
 	Order *elements.Order    // of a sorted set, once its key is known
 	List  elements.Directory // of the pages of a list
+
+	waits bool // in popped
 
 	handles []memtable.Handle // of the pages of buckets, as far as they were looked up; 0: not known
 	counts  []uint16          // of their elements, with the dead
@@ -52,6 +55,22 @@ type Collection struct {
 	// The latest write of a page. Only a follower and the start look at it: see [Table.RaiseKey].
 	ts      int64
 	version uint64
+}
+
+// poppedList is a list whose pages have entries that were popped.
+type poppedList struct {
+	c     *Collection
+	since int64 // ms, about; 0: since a moment ago
+}
+
+// Len returns the number of elements, with the dead that were not removed.
+func (c *Collection) Len() int { return c.Count - int(c.Left.Count) - int(c.Right.Count) }
+
+// At returns the page of the entry of a list with an index, and the index of the first entry in it.
+func (c *Collection) At(index int) (page uint64, first int) {
+	popped := int(c.Left.Count)
+	at, first := c.List.At(index + popped)
+	return at.Number, max(first-popped, 0)
 }
 
 // collectionOverhead is the memory of a collection besides its pages, in bytes.
@@ -144,33 +163,58 @@ func (cs *Collections) orphan(c *Collection) {
 type keyObserver Collections
 
 func (o *keyObserver) Added(h memtable.Handle, it record.Item) {
-	if !it.Kind.IsCollection() || !elements.IsHead(it.Body) {
+	head, ok := elements.HeadOf(it.Body)
+	if !ok || !it.Kind.IsCollection() {
 		return
 	}
-	if head, err := elements.ReadHead(it.Body); err == nil { // a start has checked it
-		cs := (*Collections)(o)
-		c := cs.open(head.Number)
-		if c.Key != h {
-			c.former = c.Key
+	cs := (*Collections)(o)
+	c := cs.open(head.Number)
+	if c.Key != h {
+		c.former = c.Key
+	}
+	if c.Head, c.Key = head, h; it.Kind == record.SortedSet && c.Order == nil {
+		c.Order = elements.NewOrder()
+		for page := range c.above { // the head may be an old one
+			c.Order.Replace("", cs.Body(c, page))
 		}
-		if c.Head, c.Key = head, h; it.Kind == record.SortedSet && c.Order == nil {
-			c.Order = elements.NewOrder()
-			for page := range c.above { // the head may be an old one
-				c.Order.Replace("", cs.Body(c, page))
-			}
-			cs.pages.AddMemory(c.Order.Bytes())
-		}
+		cs.pages.AddMemory(c.Order.Bytes())
+	}
+	if c.Count > c.Len() && !c.waits {
+		cs.await(c, 0)
 	}
 }
 
+// await notes that pages of a list have entries that were popped.
+func (cs *Collections) await(c *Collection, since int64) {
+	c.waits = true
+	cs.popped = append(cs.popped, poppedList{c, since})
+}
+
+// TakePopped returns up to n lists whose pages have had entries that were popped for an age, both in ms. keep
+// says that they stay as they are.
+func (cs *Collections) TakePopped(now, age int64, n int, keep bool) (list []*Collection) {
+	for i := len(cs.popped) - 1; i >= 0 && cs.popped[i].since == 0; i-- {
+		cs.popped[i].since = now
+	}
+	for ; n > 0 && len(cs.popped) > 0 && now-cs.popped[0].since >= age; n-- {
+		c := cs.popped[0].c
+		cs.popped, c.waits = cs.popped[1:], false
+		switch {
+		case c.Key == 0 || c.Count == c.Len() || cs.byNumber[c.Number] != c:
+		case keep:
+			cs.await(c, now)
+		default:
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
 func (o *keyObserver) Replaced(h memtable.Handle, was, is record.Item) {
-	before, after := (*Collections)(o).Of(was.Body), is.Kind.IsCollection() && elements.IsHead(is.Body)
-	if before != nil && was.Kind.IsCollection() && (!after || o.byNumber[numberOf(is.Body)] != before) {
+	if was.Kind.IsCollection() && !(is.Kind.IsCollection() && elements.SameCollection(was.Body, is.Body)) {
 		o.Removed(h, was)
 	}
-	if after {
-		o.Added(h, is)
-	}
+	o.Added(h, is)
 }
 
 // numberOf returns the number in a head, which a start has checked; no collection has 0.
@@ -393,6 +437,11 @@ func (cs *Collections) Pages(c *Collection) func(yield func(*memtable.Entry) boo
 
 // Body returns the elements in the page with a number.
 func (cs *Collections) Body(c *Collection, number uint64) string {
+	return c.Trim(number, cs.Stored(c, number))
+}
+
+// Stored returns the body of the page with a number, with what was popped off it.
+func (cs *Collections) Stored(c *Collection, number uint64) string {
 	if _, e := cs.Page(c, number); e != nil {
 		return cs.pages.Item(e).Body
 	}

@@ -3,6 +3,7 @@
 package tables
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -63,13 +64,21 @@ func (t *Table[C]) checkPages() (err error) {
 			c.first > is.first) {
 			err = fmt.Errorf("collection %x has %+v, known is %+v", number, is, c)
 		} else if err == nil {
-			err = c.checkOrder(is)
+			err = errors.Join(c.checkOrder(is), c.checkPopped(true, c.Left), c.checkPopped(false, c.Right))
 		}
 		if c := cs.byNumber[number]; err == nil {
 			err = cs.checkHandles(c)
 		}
 	}
 	return err
+}
+
+// checkPopped verifies what was popped off at an end of a list.
+func (c *Collection) checkPopped(left bool, popped elements.Popped) error {
+	if edge := c.List.Edge(left); popped.Count > 0 && (popped.Page != edge.Number || c.Popped(edge.Number) >= edge.Count) {
+		return fmt.Errorf("list %x has popped %+v at its end %+v", c.Number, popped, edge)
+	}
+	return nil
 }
 
 // checkHandles verifies what a collection keeps of its pages.

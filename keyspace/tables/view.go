@@ -1,7 +1,6 @@
 package tables
 
 import (
-	"math"
 	"math/bits"
 	"math/rand/v2"
 
@@ -54,7 +53,7 @@ func (h *Elements) Len() int {
 	if h.Collection == nil {
 		return elements.SumOf(h.Body).Count
 	}
-	return h.Collection.Count - h.Collections.Dead(h.Collection, h.Limit)
+	return h.Collection.Len() - h.Collections.Dead(h.Collection, h.Limit)
 }
 
 // Size estimates the bytes of the elements. Not of a snapshot.
@@ -77,7 +76,11 @@ func (h *Elements) Snapshot() Elements {
 		return *h
 	}
 	if h.Collection.List.Len() > 0 {
-		return Elements{Limit: h.Limit, still: &snapshot{pages: h.pagesFrom(0, math.MaxInt)}}
+		var pages []string
+		for page := range h.Collection.List.Ascend(0) {
+			pages = append(pages, h.Collections.Body(h.Collection, page.Number))
+		}
+		return Elements{Limit: h.Limit, still: &snapshot{pages: pages}}
 	}
 	s := &snapshot{h.Collection.Head, make([]string, h.Collection.Buckets)}
 	for b := range s.pages {
@@ -192,9 +195,10 @@ func (h *Elements) living(body string, n int) (_ elements.Element, ok bool) {
 }
 
 // pagesFrom returns the bodies of a list's pages from that with a number on, until they have so many entries.
+// Both are with those that were popped.
 func (h *Elements) pagesFrom(number uint64, entries int) (pages []string) {
 	for page := range h.Collection.List.Ascend(number) {
-		pages = append(pages, h.Collections.Body(h.Collection, page.Number))
+		pages = append(pages, h.Collections.Stored(h.Collection, page.Number))
 		if entries -= page.Count; entries <= 0 {
 			break
 		}
@@ -207,8 +211,9 @@ func (h *Elements) pagesFrom(number uint64, entries int) (pages []string) {
 func (h *Elements) Entries(from, to int, backwards bool) func(yield func(string) bool) {
 	pages, first := []string{h.Body}, 0
 	if h.Collection != nil && from < to {
-		page, at := h.Collection.List.At(from)
-		pages, first = h.pagesFrom(page.Number, to-at), at
+		popped := int(h.Collection.Left.Count)
+		page, at := h.Collection.List.At(from + popped)
+		pages, first = h.pagesFrom(page.Number, to+popped-at), at-popped
 	}
 	return elements.Entries(pages, from-first, to-first, backwards)
 }
@@ -221,10 +226,11 @@ func (h *Elements) EntryBodies(from, to int) (bodies []string) {
 		body := elements.Skip(h.Body, from)
 		return []string{body[:len(body)-len(elements.Skip(body, left))]}
 	}
+	from += int(h.Collection.Left.Count)
 	first, before := h.Collection.List.At(from)
 	skip := from - before
 	for page := range h.Collection.List.Ascend(first.Number) {
-		body, n := elements.Skip(h.Collections.Body(h.Collection, page.Number), skip), page.Count-skip
+		body, n := elements.Skip(h.Collections.Stored(h.Collection, page.Number), skip), page.Count-skip
 		if n > left {
 			body, n = body[:len(body)-len(elements.Skip(body, left))], left
 		}
@@ -242,7 +248,7 @@ func (h *Elements) Moved(end func(end int64) int64, limit int64) func(yield func
 		for page := range h.Collections.Pages(h.Collection) {
 			id, it := h.Collections.pages.IDAndItem(page)
 			_, number, _ := record.SplitPageID(id)
-			body := it.Body
+			body := h.Collection.Trim(number, it.Body)
 			if h.Collection.Ending > 0 && elements.SumOf(body).Ending > 0 {
 				var rest []byte
 				for e := range elements.Each(body) {
