@@ -200,7 +200,7 @@ func (a *applier) item(it *replica.ChangedItem) error {
 	p := a.ks.partitions[it.Partition(len(a.ks.partitions))]
 	t := c.tables[p.Number]
 	if t == nil {
-		if it.Change == replica.Removed {
+		if it.Change == replica.ItemRemoved {
 			return nil
 		}
 		if t = a.ks.tables.Open(c, p); a.made[it.Container] != c && c.unlisted() { // the batch brings it back
@@ -215,12 +215,12 @@ func (a *applier) item(it *replica.ChangedItem) error {
 		t = keys.Pages
 	}
 	switch it.Change {
-	case replica.Removed:
+	case replica.ItemRemoved:
 		if e := t.Find(it.ID); e != nil {
 			t.Remove(e)
 			t.Release(e)
 		}
-	case replica.Touched:
+	case replica.ItemTouched:
 		h, e := t.Lookup(it.ID)
 		if e == nil || !it.Touches(it.Base, e.Version()) {
 			return fmt.Errorf("item %.100q of container %d: the body that version %x touches is not here", it.ID, it.Container, it.Version)
@@ -235,7 +235,7 @@ func (a *applier) item(it *replica.ChangedItem) error {
 		}
 	}
 	p.Clean()
-	if it.Change != replica.Removed {
+	if it.Change != replica.ItemRemoved {
 		t.NoteDue(it.TS, it.ExpireAt)
 	}
 	if it.Page {
@@ -265,7 +265,7 @@ func (a *applier) hiddenItem(t *table, it *replica.ChangedItem) error {
 		return nil
 	}
 	before := h.group.Memory()
-	gone, err := h.group.Apply(it.ID, it.Body, it.Change == replica.Removed)
+	gone, err := h.group.Apply(it.ID, it.Body, it.Change == replica.ItemRemoved)
 	if err != nil {
 		return fmt.Errorf("container %q: group %.100q: %w", h.owner().name, h.hidden.Group, err)
 	}

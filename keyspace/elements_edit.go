@@ -348,9 +348,8 @@ func (x *ElementsEdit) put(number uint64, body []byte) { x.store(x.find(number),
 
 // store stores the elements of a page that was looked up.
 func (x *ElementsEdit) store(p *page, body []byte) {
-	if p.known, p.dirty = false, false; x.head.Rewritten(p.number) {
-		x.headChanged = true
-		x.Collection.Head = x.head
+	if p.known, p.dirty = false, false; x.head.Forget(p.number) {
+		x.noteHead()
 	}
 	switch {
 	case len(body) > 0:
@@ -450,6 +449,15 @@ func (x *ElementsEdit) Close() (gone bool) {
 		tx.alert(x.p, x.k, x.id)
 	}
 	return false
+}
+
+// noteHead makes the head that of the collection before Close writes it. A rollback takes that back with the
+// key.
+func (x *ElementsEdit) noteHead() {
+	if x.e != nil {
+		x.tx.changes.Refreshed(x.t, x.e)
+	}
+	x.headChanged, x.Collection.Head = true, x.head
 }
 
 // putKey writes the key.

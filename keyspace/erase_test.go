@@ -126,51 +126,6 @@ func TestOverwrittenTextLeavesTheFolder(t *testing.T) {
 	}
 }
 
-// What was popped off a list leaves the folder, though nobody comes for the list again. That is no write of
-// it.
-func TestPoppedTextLeavesTheFolder(t *testing.T) {
-	t.Parallel()
-	o := open(t, byHand)
-	drill.Check(t, o.AllowCollections())
-	var c storage.Cadence
-	o.SetEraseWithin(eraseWithin)
-	edit := func(change func(x *ListEdit)) {
-		var tx Tx
-		o.BeginAll(&tx)
-		x, _ := tx.EditList(tx.Container("0"), "tasks")
-		change(&x)
-		x.Close()
-		drill.Check(t, o.Wait(tx.Close()))
-	}
-	edit(func(x *ListEdit) {
-		for n := range 100 {
-			x.Push(false, fmt.Sprintf("canary-%d-", n))
-		}
-	})
-	edit(func(x *ListEdit) {
-		x.Pop(true)
-		x.Pop(false)
-		x.Pop(false)
-	})
-	o.pass(&c, 20*time.Second)
-	if n := len(canaries(t, o.opt.FS, o.opt.Dir)); n != 100 {
-		t.Errorf("%d texts are in the files: a pop writes a page", n)
-	}
-	now := o.clock.Now()
-	o.pass(&c, eraseWithin)
-	left := canaries(t, o.opt.FS, o.opt.Dir)
-	if len(left) != 97 || left["canary-0-"] != nil || left["canary-98-"] != nil || left["canary-99-"] != nil {
-		t.Errorf("the files hold %v", left)
-	}
-	var tx Tx
-	o.BeginAll(&tx)
-	defer tx.Close()
-	list, _, _ := tx.Elements(tx.Container("0"), "tasks")
-	if it, _ := tx.Get(tx.Container("0"), "tasks"); list.Len() != 97 || it.TS >= now {
-		t.Errorf("the list has %d entries, and was written %d ms after it was left alone", list.Len(), it.TS-now)
-	}
-}
-
 // A server that only adds items is not compacted because of age: its stores have no waste.
 func TestStoresWithoutWasteAreNotCompacted(t *testing.T) {
 	t.Parallel()

@@ -9,7 +9,8 @@ import (
 )
 
 // ListEdit changes the entries of a list for one command. Close ends it. A page is written once, when another
-// one is changed, or at the end: buf has what is to become of the page that was looked up last.
+// one is changed, or at the end: buf has what is to become of the page that was looked up last. What is
+// popped stays in its page: see [elements.Popped].
 type ListEdit struct{ ElementsEdit }
 
 // EditList is [Tx.EditElements] for a list.
@@ -165,10 +166,9 @@ func (x *ListEdit) popOff(left bool, edge elements.ListPage, body string) (value
 		popped, at = &x.head.Right, edge.Count-1-int(x.head.Right.Count)
 	}
 	value, _, _ = elements.EntryAt(body, at)
-	popped.Page = edge.Number
-	popped.Count++
-	x.headChanged, x.at = true, page{}
-	if x.Collection.Head = x.head; x.head.Popped(edge.Number) == edge.Count {
+	*popped = elements.Popped{Page: edge.Number, Count: popped.Count + 1, Of: uint32(edge.Count)}
+	x.noteHead()
+	if x.at = (page{}); x.head.Popped(edge.Number) == edge.Count {
 		x.put(edge.Number, nil)
 	}
 	return value

@@ -141,13 +141,16 @@ func (tx *Tx) rewriteKey(t *table, c *tables.Collection, body string) {
 const poppedStay = 60_000
 
 // trimPages writes the pages of a list without the entries that were popped, and the key, with the times that
-// they have.
+// they have. It is no change of the list.
 func (tx *Tx) trimPages(t *table, c *tables.Collection) {
-	head := c.Head
+	head, cs := c.Head, t.Pages.Collections
 	for _, number := range []uint64{head.Left.Page, head.Right.Page} {
-		if _, page := t.Pages.Collections.Page(c, number); head.Rewritten(number) {
-			tx.shedPage(t, page, []byte(t.Pages.Collections.Body(c, number)), &shedding{})
+		if !head.Forget(number) {
+			continue
 		}
+		h, page := cs.Page(c, number)
+		id, it := t.Pages.IDAndItem(page)
+		tx.putPage(t.Pages, h, page, strings.Clone(id), strings.Clone(cs.Body(c, number)), it.TS, expiry.Never)
 	}
 	tx.rewriteKey(t, c, string(head.Append(nil)))
 }
@@ -159,7 +162,7 @@ func (ks *Keyspace) samplePages(pages *table, n int) (s expiry.Sample) {
 	removed, more := p.Collect(0)
 	s = expiry.Sample{Drawn: removed, Dead: removed, All: pages.Len(), More: more, Internal: true}
 	if ks.Writable() != nil || ks.follows() || t == nil || t.Pages != pages {
-		pages.Collections.TakePopped(ks.Now(), poppedStay, n, true)
+		pages.Collections.PutOffPopped(ks.Now(), poppedStay, n)
 		pages.SetTimer(ks.Now())
 		p.Mu.Unlock()
 		return s
@@ -167,12 +170,15 @@ func (ks *Keyspace) samplePages(pages *table, n int) (s expiry.Sample) {
 	tx := buriers.Get().(*Tx)
 	tx.beginLocked(ks, p, "")
 	due := ks.due(t.C, tx.now)
-	popped := pages.Collections.TakePopped(tx.now, poppedStay, n, false)
-	for _, c := range popped {
-		tx.trimPages(t, c)
+	popped := 0
+	if tx.now >= ks.keepDead.Load() {
+		for _, c := range pages.Collections.TakePopped(tx.now, poppedStay, n) {
+			tx.trimPages(t, c)
+			popped++
+		}
 	}
-	found := tx.shedDue(t, due, n) + len(popped)
-	s.Drawn, s.Dead, s.More = s.Drawn+found, s.Dead+found, s.More || found == n
+	found := tx.shedDue(t, due, n)
+	s.Drawn, s.Dead, s.More = s.Drawn+found+popped, s.Dead+found+popped, s.More || found == n || popped == n
 	t.TightenPages(due, tx.now)
 	pages.SetTimer(tx.now)
 	if tx.Close() == ks.journal.Last() {

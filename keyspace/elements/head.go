@@ -33,7 +33,8 @@ type Head struct {
 // writes the key alone.
 type Popped struct {
 	Page  uint64
-	Count uint32 // less than the page has; 0: none
+	Count uint32 // less than Of; 0: none
+	Of    uint32 // entries of the page, which tell it from an older one
 }
 
 // NewHead returns the head of a new collection, whose salt follows from its number and a secret seed.
@@ -59,7 +60,8 @@ func (p Popped) append(dst []byte, side byte) []byte {
 		return dst
 	}
 	dst = strconv.AppendUint(append(dst, ' '), p.Page, 16)
-	return strconv.AppendUint(append(dst, side), uint64(p.Count), 10)
+	dst = strconv.AppendUint(append(dst, side), uint64(p.Count), 10)
+	return strconv.AppendUint(append(dst, '/'), uint64(p.Of), 10)
 }
 
 var errHead = errors.New("not the head of a collection: it must have a number, a number of pages and a salt, and may have what was popped off pages of a list")
@@ -101,18 +103,24 @@ func SameCollection(a, b string) bool {
 	return n > 0 && IsHead(a) && len(b) >= n && a[:n] == b[:n]
 }
 
-// readPopped reads what Popped.append writes. The head without it is another, so it need not tell.
+// readPopped reads what Popped.append writes. It passes over anything else: ReadHead compares the head that
+// was read with its text.
 func (h *Head) readPopped(text string) {
-	side := &h.Left
-	page, count, ok := strings.Cut(text, "+")
-	if !ok {
-		side = &h.Right
-		page, count, _ = strings.Cut(text, "-")
+	const digits = 16 // of the number of each page of a list
+	if len(text) <= digits {
+		return
 	}
-	number, err1 := strconv.ParseUint(page, 16, 64)
-	n, err2 := strconv.ParseUint(count, 10, 32)
-	if err1 == nil && err2 == nil && IsOfList(number) {
-		*side = Popped{number, uint32(n)}
+	side := &h.Left
+	if text[digits] == '-' {
+		side = &h.Right
+	}
+	count, of, _ := strings.Cut(text[digits+1:], "/")
+	high, ok1 := record.ReadHex(text[:digits/2])
+	low, ok2 := record.ReadHex(text[digits/2 : digits])
+	n, err1 := strconv.ParseUint(count, 10, 32)
+	all, err2 := strconv.ParseUint(of, 10, 32)
+	if number := uint64(high)<<32 | uint64(low); ok1 && ok2 && err1 == nil && err2 == nil && n < all && IsOfList(number) {
+		*side = Popped{number, uint32(n), uint32(all)}
 	}
 }
 
@@ -129,17 +137,19 @@ func (h *Head) Popped(page uint64) (n int) {
 
 // Trim returns the body of a page without the entries that were popped off it.
 func (h *Head) Trim(page uint64, body string) string {
+	left := uint32(0)
 	if h.Left.Count > 0 && h.Left.Page == page {
-		body = Skip(body, int(h.Left.Count))
+		left = h.Left.Count
+		body = Skip(body, int(left))
 	}
 	if h.Right.Count > 0 && h.Right.Page == page {
-		body = body[:len(body)-len(Skip(body, SumOf(body).Count-int(h.Right.Count)))]
+		body = body[:len(body)-len(Skip(body, int(h.Right.Of-h.Right.Count-left)))]
 	}
 	return body
 }
 
-// Rewritten notes that a page was written without what was popped off it, and reports whether anything was.
-func (h *Head) Rewritten(page uint64) (changed bool) {
+// Forget forgets what was popped off a page, which is written without it, and reports whether anything was.
+func (h *Head) Forget(page uint64) (changed bool) {
 	if changed = h.Popped(page) > 0; changed && h.Left.Page == page {
 		h.Left = Popped{}
 	}

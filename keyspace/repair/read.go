@@ -174,8 +174,8 @@ func (g *merged) gather(k record.Key, it *record.Item, lists map[uint64][]string
 	return len(body) > 0
 }
 
-// fitPopped returns the record of a key. That of a list does without what was popped off pages that are not
-// at its ends any more, or have fewer entries: others are lost, or there are older ones instead.
+// fitPopped returns the record of a key. That of a list does without what was popped off pages other than
+// those that it means: they are not at its ends any more, older ones, as newer ones are lost, or newer.
 func (g *merged) fitPopped(container uint32, key, rec string, lists map[uint64][]string) string {
 	it, _, err := record.Decode(key, rec)
 	if err != nil || it.Kind != record.List || !elements.IsHead(it.Body) {
@@ -185,19 +185,19 @@ func (g *merged) fitPopped(container uint32, key, rec string, lists map[uint64][
 	if err != nil {
 		return rec
 	}
-	pages := slices.DeleteFunc(lists[head.Number], func(key string) bool { return g.items[key].rec == "" })
+	pages := slices.DeleteFunc(slices.Clone(lists[head.Number]), func(key string) bool { return g.items[key].rec == "" })
 	fits := func(p elements.Popped, at int) bool {
 		if p.Count == 0 || len(pages) == 0 {
 			return false
 		}
 		page, _, _ := record.Decode(pages[at], g.items[pages[at]].rec)
-		return pages[at] == string(record.AppendPageKey(nil, container, string(head.PageID(nil, p.Page)))) && head.Popped(p.Page) < elements.SumOf(page.Body).Count
+		key := string(record.AppendPageKey(nil, container, string(head.PageID(nil, p.Page))))
+		return pages[at] == key && page.Version < it.Version && elements.SumOf(page.Body).Count == int(p.Of)
 	}
-	left, right := fits(head.Left, 0), fits(head.Right, len(pages)-1)
-	if !left {
+	if !fits(head.Left, 0) {
 		head.Left = elements.Popped{}
 	}
-	if !right {
+	if !fits(head.Right, len(pages)-1) {
 		head.Right = elements.Popped{}
 	}
 	it.Body = string(head.Append(nil))

@@ -546,25 +546,61 @@ func TestRepairRefuses(t *testing.T) {
 	}
 }
 
+// listed is a keyspace with a list of n entries.
+type listed struct{ *opened }
+
+func newListed(t *testing.T, n int) listed {
+	t.Helper()
+	l := listed{open(t, 1)}
+	drill.Check(t, l.AllowCollections())
+	l.edit(func(x *keyspace.ListEdit) { l.push(x, 0, n) })
+	return l
+}
+
+func (l listed) push(x *keyspace.ListEdit, from, to int) {
+	for n := from; n < to; n++ {
+		x.Push(false, fmt.Sprintf("entry-%02d-%s", n, strings.Repeat("v", 20)))
+	}
+}
+
+func (l listed) pop(x *keyspace.ListEdit, n int) {
+	for range n {
+		x.Pop(true)
+	}
+}
+
+func (l listed) edit(change func(x *keyspace.ListEdit)) {
+	l.key("list", func(tx *keyspace.Tx) {
+		x, _ := tx.EditList(tx.Container("0"), "list")
+		change(&x)
+		x.Close()
+	})
+}
+
+// repairedList returns what a list has after a repair of a folder.
+func repairedList(t *testing.T, dir string) (entries []string) {
+	t.Helper()
+	to := filepath.Join(newDir(t), "new")
+	_, err := Run(disk, dir, to, 0, func(string, *Report) error { return nil })
+	drill.Check(t, err)
+	after, err := openIn(t, to, livedUntil, 1)
+	drill.Check(t, err)
+	defer after.stop()
+	after.key("list", func(tx *keyspace.Tx) {
+		list, _, _ := tx.Elements(tx.Container("0"), "list")
+		for entry := range list.Entries(0, list.Len(), false) {
+			entries = append(entries, entry[:len("entry-00")])
+		}
+	})
+	return entries
+}
+
 // A list that has lost an edge page keeps all that is in the others: what was popped off the lost one is not
 // taken from them.
 func TestRepairOfAListWithoutItsEdge(t *testing.T) {
 	t.Parallel()
-	o := open(t, 1)
-	drill.Check(t, o.AllowCollections())
-	edit := func(change func(x *keyspace.ListEdit)) {
-		o.key("list", func(tx *keyspace.Tx) {
-			x, _ := tx.EditList(tx.Container("0"), "list")
-			change(&x)
-			x.Close()
-		})
-	}
-	edit(func(x *keyspace.ListEdit) {
-		for n := range 100 {
-			x.Push(false, fmt.Sprintf("entry-%02d-%s", n, strings.Repeat("v", 20)))
-		}
-	})
-	edit(func(x *keyspace.ListEdit) {
+	o := newListed(t, 100)
+	o.edit(func(x *keyspace.ListEdit) {
 		for range 3 {
 			x.Pop(true)
 			x.Pop(false)
@@ -588,21 +624,55 @@ func TestRepairOfAListWithoutItsEdge(t *testing.T) {
 		if test.spoilt != "" {
 			dir = l.flipIn(datadir.PartitionName(0), test.spoilt, 1)
 		}
-		to := filepath.Join(newDir(t), "new")
-		_, err := Run(disk, dir, to, 0, func(string, *Report) error { return nil })
-		drill.Check(t, err)
-		after, err := openIn(t, to, livedUntil, 1)
-		drill.Check(t, err)
-		var got []string
-		after.key("list", func(tx *keyspace.Tx) {
-			list, _, _ := tx.Elements(tx.Container("0"), "list")
-			for entry := range list.Entries(0, list.Len(), false) {
-				got = append(got, entry[:len("entry-00")])
-			}
-		})
-		after.stop()
-		if got[0] != test.first || got[len(got)-1] != test.last || !slices.IsSorted(got) {
+		if got := repairedList(t, dir); got[0] != test.first || got[len(got)-1] != test.last || !slices.IsSorted(got) {
 			t.Errorf("%q is damaged: the list has %d entries, %v", test.spoilt, len(got), got)
 		}
+	}
+}
+
+// Nor is it taken from an older version of the page.
+func TestRepairOfAListWithAnOlderEdge(t *testing.T) {
+	t.Parallel()
+	o := newListed(t, 40)
+	o.checkpoint()
+	o.edit(func(x *keyspace.ListEdit) { o.push(x, 40, 42) })
+	o.edit(func(x *keyspace.ListEdit) { x.Pop(false) })
+	l := o.copied(nil)
+	journals := l.journals()
+	if got := repairedList(t, l.flipIn(journals[len(journals)-1], "entry-41", 1)); got[0] != "entry-00" || got[len(got)-1] != "entry-39" {
+		t.Errorf("the list has %v", got)
+	}
+}
+
+// Nor is what an older head says taken from a page that was written later.
+func TestRepairOfAListWithAnOlderHead(t *testing.T) {
+	t.Parallel()
+	o := newListed(t, 100)
+	o.edit(func(x *keyspace.ListEdit) { o.pop(x, 3) })
+	o.checkpoint()
+	o.edit(func(x *keyspace.ListEdit) { x.SetAt(0, "entry-xx") })
+	l := o.copied(nil)
+	journals := l.journals()
+	got := repairedList(t, l.flipIn(journals[len(journals)-1], ":list", 1))
+	if len(got) != 97 || got[0] != "entry-xx" || got[1] != "entry-04" {
+		t.Errorf("the list has %v", got)
+	}
+}
+
+// A rename whose delete is lost leaves two keys that name one list, of which a page has gone.
+func TestRepairOfAListWithTwoKeys(t *testing.T) {
+	t.Parallel()
+	o := newListed(t, 60)
+	o.checkpoint()
+	o.edit(func(x *keyspace.ListEdit) { x.Drop(true, 25) })
+	o.key("list", func(tx *keyspace.Tx) {
+		c := tx.Container("0")
+		tx.Move(c, "list", c, "renamed", 0, false)
+		tx.Remove(c, "list")
+	})
+	l := o.copied(nil)
+	journals := l.journals()
+	if got := repairedList(t, l.flipIn(journals[len(journals)-1], ":list", 1)); len(got) != 35 || got[0] != "entry-25" {
+		t.Errorf("the list has %v", got)
 	}
 }

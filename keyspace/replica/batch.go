@@ -13,9 +13,9 @@ type ItemChange uint8
 
 // The changes of items.
 const (
-	Put     ItemChange = iota
-	Touched            // a new header for the body that is there
-	Removed            // whether there is an item or not
+	ItemPut     ItemChange = iota
+	ItemTouched            // a new header for the body that is there
+	ItemRemoved            // whether there is an item or not
 )
 
 // ChangedItem is the change of an item. Its texts are views of the batch.
@@ -23,14 +23,14 @@ type ChangedItem struct {
 	record.Key
 	record.Item
 	Change ItemChange
-	Text   string // of Put: the record as it is stored
-	Base   uint64 // of Touch: the version of the body
+	Text   string // of ItemPut: the record as it is stored
+	Base   uint64 // of ItemTouched: the version of the body
 }
 
 // Batch is the changes of a batch that a leader has journalled. It is checked as a whole before any of it is
-// applied. Items keep their order; of each container the last record counts. To read it takes no
-// lock, so a follower holds its locks for the changes in memory only. The zero value is ready to read one,
-// and another after that. Not safe for concurrent use.
+// applied. Items keep their order; of each container the last record counts. To read it takes no lock, so a
+// follower holds its locks for the changes in memory only. The zero value is ready to read one, and another
+// after that. Not safe for concurrent use.
 type Batch struct {
 	Items   []ChangedItem
 	Records map[uint32]*record.Container // the last of each container by number; nil: the container is removed
@@ -80,9 +80,9 @@ func (b *Batch) read(o aof.Op) (err error) {
 	case o.Del && touched:
 		return fmt.Errorf("key %.100q: a touch is deleted", o.Key)
 	case o.Del:
-		it.Change = Removed
+		it.Change = ItemRemoved
 	case touched:
-		it.Change = Touched
+		it.Change = ItemTouched
 		it.Item, it.Base, err = record.ReadTouch(o.Key, o.Rec)
 	default:
 		it.Item, _, err = record.Decode(o.Key, o.Rec)

@@ -37,7 +37,7 @@ func TestReadBatch(t *testing.T) {
 	var b Batch
 	for range 2 { // it is used again
 		drill.Check(t, b.Read(someBatch()))
-		if len(b.Items) != 3 || b.Items[0].Change != Put || b.Items[1].Change != Removed || b.Items[2].Change != Touched {
+		if len(b.Items) != 3 || b.Items[0].Change != ItemPut || b.Items[1].Change != ItemRemoved || b.Items[2].Change != ItemTouched {
 			t.Fatalf("the items are %+v", b.Items)
 		}
 		if it := b.Items[0]; it.ID != "a" || it.Container != 3 || it.Item != document || !strings.HasSuffix(it.Text, document.Body) {
@@ -95,7 +95,7 @@ func FuzzBatch(f *testing.F) {
 			if it.Log {
 				key = string(record.AppendLogKey(nil, it.Container, it.ID))
 			}
-			if is, _, err := record.Decode(key, it.Text); it.Change == Put && (err != nil || is != it.Item) {
+			if is, _, err := record.Decode(key, it.Text); it.Change == ItemPut && (err != nil || is != it.Item) {
 				t.Errorf("%q is %+v, %v", it.Text, it.Item, err)
 			}
 			it.Partition(16)

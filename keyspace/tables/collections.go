@@ -57,11 +57,14 @@ type Collection struct {
 	version uint64
 }
 
-// poppedList is a list whose pages have entries that were popped.
+// poppedList is a list whose pages have entries that were popped. It may be gone, or have none any more.
 type poppedList struct {
-	c     *Collection
-	since int64 // ms, about; 0: since a moment ago
+	number uint64
+	since  int64 // ms, about; 0: since a moment ago
 }
+
+// poppedSize is the memory of a poppedList in bytes, about.
+const poppedSize = 24
 
 // Len returns the number of elements, with the dead that were not removed.
 func (c *Collection) Len() int { return c.Count - int(c.Left.Count) - int(c.Right.Count) }
@@ -187,27 +190,37 @@ func (o *keyObserver) Added(h memtable.Handle, it record.Item) {
 // await notes that pages of a list have entries that were popped.
 func (cs *Collections) await(c *Collection, since int64) {
 	c.waits = true
-	cs.popped = append(cs.popped, poppedList{c, since})
+	cs.popped = append(cs.popped, poppedList{c.Number, since})
+	cs.pages.AddMemory(poppedSize)
 }
 
-// TakePopped returns up to n lists whose pages have had entries that were popped for an age, both in ms. keep
-// says that they stay as they are.
-func (cs *Collections) TakePopped(now, age int64, n int, keep bool) (list []*Collection) {
+// TakePopped returns up to n lists whose pages have had entries that were popped for an age, both in ms.
+func (cs *Collections) TakePopped(now, age int64, n int) (list []*Collection) {
 	for i := len(cs.popped) - 1; i >= 0 && cs.popped[i].since == 0; i-- {
 		cs.popped[i].since = now
 	}
-	for ; n > 0 && len(cs.popped) > 0 && now-cs.popped[0].since >= age; n-- {
-		c := cs.popped[0].c
-		cs.popped, c.waits = cs.popped[1:], false
-		switch {
-		case c.Key == 0 || c.Count == c.Len() || cs.byNumber[c.Number] != c:
-		case keep:
-			cs.await(c, now)
-		default:
-			list = append(list, c)
+	taken := 0
+	const most = 1 << 10 // of those that are gone, too: a fraction of a ms
+	for ; taken < min(len(cs.popped), most) && len(list) < n && now-cs.popped[taken].since >= age; taken++ {
+		if c := cs.byNumber[cs.popped[taken].number]; c != nil {
+			if c.waits = false; c.Key != 0 && c.Count > c.Len() {
+				list = append(list, c)
+			}
 		}
 	}
+	if cs.popped = cs.popped[taken:]; len(cs.popped) == 0 {
+		cs.popped = nil
+	}
+	cs.pages.AddMemory(-poppedSize * int64(taken))
 	return list
+}
+
+// PutOffPopped has lists wait for the same time once more that TakePopped would return. It is for a node that
+// may not write.
+func (cs *Collections) PutOffPopped(now, age int64, n int) {
+	for _, c := range cs.TakePopped(now, age, n) {
+		cs.await(c, now)
+	}
 }
 
 func (o *keyObserver) Replaced(h memtable.Handle, was, is record.Item) {
@@ -254,40 +267,46 @@ type pageObserver Collections
 
 func (o *pageObserver) Added(h memtable.Handle, it record.Item) {
 	cs := (*Collections)(o)
-	id := cs.pages.ID(cs.pages.At(h))
-	number, _, _ := record.SplitPageID(id)
+	number, page, size := cs.split(h)
 	c := cs.open(number)
-	cs.follow(c, id, "", it.Body)
-	c.Memory += memtable.ItemOverhead + int64(len(id))
+	cs.follow(c, page, "", it.Body)
+	c.Memory += memtable.ItemOverhead + size
 	c.Pages++
 }
 
 func (o *pageObserver) Replaced(h memtable.Handle, was, is record.Item) {
 	cs := (*Collections)(o)
-	id := cs.pages.ID(cs.pages.At(h))
-	if c := cs.OfPage(id); c != nil {
-		cs.follow(c, id, was.Body, is.Body)
+	number, page, _ := cs.split(h)
+	if c := cs.byNumber[number]; c != nil {
+		cs.follow(c, page, was.Body, is.Body)
 	}
 }
 
 func (o *pageObserver) Removed(h memtable.Handle, it record.Item) {
 	cs := (*Collections)(o)
-	id := cs.pages.ID(cs.pages.At(h))
-	if c := cs.OfPage(id); c != nil {
-		if _, number, _ := record.SplitPageID(id); number < uint64(len(c.handles)) {
-			c.handles[number] = 0
+	number, page, size := cs.split(h)
+	if c := cs.byNumber[number]; c != nil {
+		if page < uint64(len(c.handles)) {
+			c.handles[page] = 0
 		}
-		cs.follow(c, id, it.Body, "")
-		c.Memory -= memtable.ItemOverhead + int64(len(id))
+		cs.follow(c, page, it.Body, "")
+		c.Memory -= memtable.ItemOverhead + size
 		c.Pages--
 	}
 }
 
+// split returns what the id of a page has, and its length.
+func (cs *Collections) split(h memtable.Handle) (number, page uint64, size int64) {
+	id := cs.pages.ID(cs.pages.At(h))
+	number, page, _ = record.SplitPageID(id)
+	return number, page, int64(len(id))
+}
+
 // follow follows a page whose body was one and is another; "": there is none.
-func (cs *Collections) follow(c *Collection, id, was, is string) {
+func (cs *Collections) follow(c *Collection, page uint64, was, is string) {
 	was, is = elements.Differing(was, is)
 	before, after := elements.SumOf(was), elements.SumOf(is)
-	if _, page, _ := record.SplitPageID(id); elements.IsOfList(page) {
+	if elements.IsOfList(page) {
 		c.List.Add(page, after.Count-before.Count)
 	} else {
 		if page < uint64(len(c.handles)) && c.handles[page] != 0 {

@@ -75,7 +75,7 @@ func (t *Table[C]) checkPages() (err error) {
 
 // checkPopped verifies what was popped off at an end of a list.
 func (c *Collection) checkPopped(left bool, popped elements.Popped) error {
-	if edge := c.List.Edge(left); popped.Count > 0 && (popped.Page != edge.Number || c.Popped(edge.Number) >= edge.Count) {
+	if edge := c.List.Edge(left); popped.Count > 0 && (popped.Page != edge.Number || int(popped.Of) != edge.Count || c.Popped(edge.Number) >= edge.Count) {
 		return fmt.Errorf("list %x has popped %+v at its end %+v", c.Number, popped, edge)
 	}
 	return nil
