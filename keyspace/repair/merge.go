@@ -40,11 +40,11 @@ func (m *merger) readJournals() ([]FileReport, error) {
 	})
 }
 
-// laterOf returns the index in later of a key's changes.
+// laterOf returns the index in later of a key's changes. A damaged key may be that of a page of no partition.
 func (m *merger) laterOf(key string) int {
 	key, _ = record.TouchedKey(key)
 	if k, err := record.SplitKey(key); err == nil {
-		return k.Partition(m.partitions)
+		return min(k.Partition(m.partitions), m.partitions)
 	}
 	return m.partitions
 }
@@ -78,6 +78,8 @@ type merged struct {
 	count   int  // changes and problems so far
 	last    int  // count at the last problem that lost something
 	damaged bool // the store or a journal is
+
+	lastProblem *damagedRange // that at last
 }
 
 // itemState is the state of an item.
@@ -156,10 +158,10 @@ func (g *merged) addProblem(file string, problem Problem) {
 	if problem.Rescued {
 		return
 	}
-	g.last = g.count
+	g.last, g.lastProblem = g.count, &damagedRange{problem, file}
 	if problem.Key == "" {
 		return
 	}
 	key, _ := record.TouchedKey(problem.Key)
-	g.item(key).damage = &damagedRange{problem, file}
+	g.item(key).damage = g.lastProblem
 }

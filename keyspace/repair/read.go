@@ -174,6 +174,36 @@ func (g *merged) gather(k record.Key, it *record.Item, lists map[uint64][]string
 	return len(body) > 0
 }
 
+// collectionState is what there is of a collection with pages.
+type collectionState struct {
+	pages   bool   // there are some
+	owner   string // the key that names it last: of a rename the delete may be lost
+	version uint64 // of that
+}
+
+// collections returns the collections with pages by number.
+func (g *merged) collections() map[uint64]collectionState {
+	all := make(map[uint64]collectionState)
+	for key, v := range g.items {
+		if k, err := record.SplitKey(key); err == nil && k.Page && v.rec != "" {
+			number, _, _ := record.SplitPageID(k.ID)
+			c := all[number]
+			c.pages = true
+			all[number] = c
+		} else if number, version, ok := headOf(key, v.rec); ok && version >= all[number].version {
+			all[number] = collectionState{all[number].pages, key, version}
+		}
+	}
+	return all
+}
+
+// headOf returns the number of the collection of which a record is the head, and its version.
+func headOf(key, rec string) (number, version uint64, ok bool) {
+	it, _, err := record.Decode(key, rec)
+	head, ok := elements.HeadOf(it.Body)
+	return head.Number, it.Version, ok && err == nil && it.Kind.IsCollection()
+}
+
 // fitPopped returns the record of a key. That of a list does without what was popped off pages other than
 // those that it means: they are not at its ends any more, older ones, as newer ones are lost, or newer.
 func (g *merged) fitPopped(container uint32, key, rec string, lists map[uint64][]string) string {

@@ -1,6 +1,7 @@
 package repair
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -358,7 +359,7 @@ func (p *run) partition(number int) (FileReport, error) {
 	died := g.deaths()
 	p.redating.look(g, p.names.byNumber)
 	keys := sortedKeys(g.items)
-	lists := pagesOfLists(keys)
+	lists, collections := pagesOfLists(keys), g.collections()
 	for _, key := range keys {
 		v := g.items[key]
 		k, err := record.SplitKey(key)
@@ -375,6 +376,7 @@ func (p *run) partition(number int) (FileReport, error) {
 		if it, _, err := record.Decode(key, v.rec+v.undeleted); err == nil && died[proven{k.ID, it.Version}] && !k.Log && !k.Page {
 			continue
 		}
+		collection, _, ofCollection := headOf(key, v.rec)
 		entry := func(rec string, damage *damagedRange) Item {
 			it, _, _ := record.Decode(key, rec) // sound or empty
 			return Item{Container: name, ID: k.ID, TS: it.TS, File: damage.file, From: damage.From, To: damage.To, Item: it, Hidden: p.isHidden(k.Container)}
@@ -388,6 +390,11 @@ func (p *run) partition(number int) (FileReport, error) {
 				p.report.Lost = append(p.report.Lost, entry("", v.damage))
 			}
 			continue
+		case ofCollection && !collections[collection].pages:
+			p.report.Lost = append(p.report.Lost, entry("", cmp.Or(v.damage, g.lastProblem, &damagedRange{})))
+			continue
+		case ofCollection && collections[collection].owner != key:
+			continue // another key has its elements
 		case v.damage != nil:
 			p.report.Older = append(p.report.Older, entry(v.rec, v.damage))
 		case v.at < g.last:
