@@ -93,7 +93,7 @@ func (m *merger) latest() (ms int64) {
 // visitLiving visits the items that live now (ms), in ascending order of their keys.
 func (g *merged) visitLiving(names *names, now int64, visit func(container, id string, it record.Item) error) error {
 	keys := sortedKeys(g.items)
-	lists := pagesOfLists(keys)
+	collections := g.collections(keys)
 	for _, key := range keys {
 		rec := g.items[key].rec
 		if rec == "" {
@@ -111,7 +111,7 @@ func (g *merged) visitLiving(names *names, now int64, visit func(container, id s
 		if err != nil {
 			return err
 		}
-		if k.Page || it.Kind.IsCollection() && !g.gather(k, &it, lists, &c.Policy, now) || c.Policy.Dead(it.TS, it.ExpireAt, now) {
+		if k.Page || it.Kind.IsCollection() && !g.gather(k, &it, collections, &c.Policy, now) || c.Policy.Dead(it.TS, it.ExpireAt, now) {
 			continue
 		}
 		if err := visit(c.Name, k.ID, it); err != nil {
@@ -121,49 +121,53 @@ func (g *merged) visitLiving(names *names, now int64, visit func(container, id s
 	return nil
 }
 
-// pagesOfLists returns the keys of the pages of each list, by its number, in their order: that of the keys.
-func pagesOfLists(sorted []string) map[uint64][]string {
-	lists := make(map[uint64][]string)
+// collectionState is a collection with pages, as far as it is there.
+type collectionState struct {
+	pages   []string // their keys, of a list in the order of its pages
+	owner   string   // the key that names it last: of a rename the delete may be lost
+	version uint64   // of that
+}
+
+// collections returns the collections with pages, of sorted keys.
+func (g *merged) collections(sorted []string) map[collectionID]*collectionState {
+	all := make(map[collectionID]*collectionState)
 	for _, key := range sorted {
-		if k, err := record.SplitKey(key); err == nil && k.Page {
-			if list, page, _ := record.SplitPageID(k.ID); elements.IsOfList(page) {
-				lists[list] = append(lists[list], key)
-			}
+		k, err := record.SplitKey(key)
+		if err != nil || g.items[key].rec == "" {
+			continue
+		}
+		it, _ := record.DecodeHeader(g.items[key].rec) // sound, as it was read before
+		id, ok := collectionOf(k, &it)
+		if !ok {
+			continue
+		}
+		c := all[id]
+		if c == nil {
+			c = new(collectionState)
+			all[id] = c
+		}
+		switch {
+		case k.Page:
+			c.pages = append(c.pages, key)
+		case it.Version >= c.version:
+			c.owner, c.version = key, it.Version
 		}
 	}
-	return lists
+	return all
 }
 
 // gather gives the item of a collection a body with all its living elements, wherever they lie, and the time
 // of their last write. It returns false if there are none.
-func (g *merged) gather(k record.Key, it *record.Item, lists map[uint64][]string, p *expiry.Policy, now int64) (lives bool) {
-	if !elements.IsHead(it.Body) {
+func (g *merged) gather(k record.Key, it *record.Item, collections map[collectionID]*collectionState, p *expiry.Policy, now int64) (lives bool) {
+	id, ok := collectionOf(k, it)
+	if !ok {
 		return true
 	}
-	head, err := elements.ReadHead(it.Body)
-	if err != nil {
-		return false
-	}
+	head, _ := elements.HeadOf(it.Body)
 	dead, body := p.DeadLimits(now).ByOwnTTL, []byte(nil)
-	keys := lists[head.Number]
-	if it.Kind != record.List {
-		keys = make([]string, 0, head.Buckets)
-		for bucket := range uint64(head.Buckets) {
-			keys = append(keys, string(record.AppendPageKey(nil, k.Container, string(head.PageID(nil, bucket)))))
-		}
-	}
-	for _, key := range keys {
-		state := g.items[key]
-		if state == nil || state.rec == "" {
-			continue
-		}
-		page, _, err := record.Decode(key, state.rec)
-		if err != nil {
-			continue
-		}
+	for _, key := range collections[id].pages {
+		page, number := g.page(key)
 		it.TS = max(it.TS, page.TS)
-		of, _ := record.SplitKey(key)
-		_, number, _ := record.SplitPageID(of.ID)
 		for e := range elements.Each(head.Trim(number, page.Body)) {
 			if !e.Dead(dead) {
 				body = elements.Append(body, e)
@@ -174,61 +178,31 @@ func (g *merged) gather(k record.Key, it *record.Item, lists map[uint64][]string
 	return len(body) > 0
 }
 
-// collectionState is what there is of a collection with pages.
-type collectionState struct {
-	pages   bool   // there are some
-	owner   string // the key that names it last: of a rename the delete may be lost
-	version uint64 // of that
+// page returns the page under a key, and its number.
+func (g *merged) page(key string) (page record.Item, number uint64) {
+	k, _ := record.SplitKey(key)
+	_, number, _ = record.SplitPageID(k.ID)
+	page, _ = record.DecodeHeader(g.items[key].rec)
+	return page, number
 }
 
-// collections returns the collections with pages by number.
-func (g *merged) collections() map[uint64]collectionState {
-	all := make(map[uint64]collectionState)
-	for key, v := range g.items {
-		if k, err := record.SplitKey(key); err == nil && k.Page && v.rec != "" {
-			number, _, _ := record.SplitPageID(k.ID)
-			c := all[number]
-			c.pages = true
-			all[number] = c
-		} else if number, version, ok := headOf(key, v.rec); ok && version >= all[number].version {
-			all[number] = collectionState{all[number].pages, key, version}
-		}
+// fitPopped returns the record of a list's key. It does without what was popped off pages other than those
+// that it means: they are not at its ends any more, older ones, as newer ones are lost, or newer.
+func (g *merged) fitPopped(key, rec string, it record.Item, pages []string) string {
+	head, _ := elements.HeadOf(it.Body)
+	was := head
+	fits := func(p elements.Popped, key string) bool {
+		page, number := g.page(key)
+		return p.Page == number && page.Version < it.Version && elements.SumOf(page.Body).Count == int(p.Of)
 	}
-	return all
-}
-
-// headOf returns the number of the collection of which a record is the head, and its version.
-func headOf(key, rec string) (number, version uint64, ok bool) {
-	it, _, err := record.Decode(key, rec)
-	head, ok := elements.HeadOf(it.Body)
-	return head.Number, it.Version, ok && err == nil && it.Kind.IsCollection()
-}
-
-// fitPopped returns the record of a key. That of a list does without what was popped off pages other than
-// those that it means: they are not at its ends any more, older ones, as newer ones are lost, or newer.
-func (g *merged) fitPopped(container uint32, key, rec string, lists map[uint64][]string) string {
-	it, _, err := record.Decode(key, rec)
-	if err != nil || it.Kind != record.List || !elements.IsHead(it.Body) {
-		return rec
-	}
-	head, err := elements.ReadHead(it.Body)
-	if err != nil {
-		return rec
-	}
-	pages := slices.DeleteFunc(slices.Clone(lists[head.Number]), func(key string) bool { return g.items[key].rec == "" })
-	fits := func(p elements.Popped, at int) bool {
-		if p.Count == 0 || len(pages) == 0 {
-			return false
-		}
-		page, _, _ := record.Decode(pages[at], g.items[pages[at]].rec)
-		key := string(record.AppendPageKey(nil, container, string(head.PageID(nil, p.Page))))
-		return pages[at] == key && page.Version < it.Version && elements.SumOf(page.Body).Count == int(p.Of)
-	}
-	if !fits(head.Left, 0) {
+	if !fits(head.Left, pages[0]) {
 		head.Left = elements.Popped{}
 	}
-	if !fits(head.Right, len(pages)-1) {
+	if !fits(head.Right, pages[len(pages)-1]) {
 		head.Right = elements.Popped{}
+	}
+	if head == was {
+		return rec
 	}
 	it.Body = string(head.Append(nil))
 	return string(record.Append(nil, key, it))

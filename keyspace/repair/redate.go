@@ -78,9 +78,10 @@ func collectionOf(k record.Key, it *record.Item) (id collectionID, ok bool) {
 	id.container = k.Container
 	if k.Page {
 		id.number, _, ok = record.SplitPageID(k.ID)
-	} else if it.Kind.IsCollection() && elements.IsHead(it.Body) {
-		h, err := elements.ReadHead(it.Body)
-		id.number, ok = h.Number, err == nil
+	} else if it.Kind.IsCollection() {
+		var h elements.Head
+		h, ok = elements.HeadOf(it.Body)
+		id.number = h.Number
 	}
 	return id, ok
 }

@@ -359,7 +359,7 @@ func (p *run) partition(number int) (FileReport, error) {
 	died := g.deaths()
 	p.redating.look(g, p.names.byNumber)
 	keys := sortedKeys(g.items)
-	lists, collections := pagesOfLists(keys), g.collections()
+	collections := g.collections(keys)
 	for _, key := range keys {
 		v := g.items[key]
 		k, err := record.SplitKey(key)
@@ -373,10 +373,14 @@ func (p *run) partition(number int) (FileReport, error) {
 		if v.damage != nil {
 			p.reported[*v.damage] = true
 		}
-		if it, _, err := record.Decode(key, v.rec+v.undeleted); err == nil && died[proven{k.ID, it.Version}] && !k.Log && !k.Page {
+		it, _, err := record.Decode(key, v.rec+v.undeleted)
+		if err == nil && died[proven{k.ID, it.Version}] && !k.Log && !k.Page {
 			continue
 		}
-		collection, _, ofCollection := headOf(key, v.rec)
+		var collection *collectionState // of a key
+		if id, ok := collectionOf(k, &it); ok && !k.Page {
+			collection = collections[id]
+		}
 		entry := func(rec string, damage *damagedRange) Item {
 			it, _, _ := record.Decode(key, rec) // sound or empty
 			return Item{Container: name, ID: k.ID, TS: it.TS, File: damage.file, From: damage.From, To: damage.To, Item: it, Hidden: p.isHidden(k.Container)}
@@ -390,10 +394,10 @@ func (p *run) partition(number int) (FileReport, error) {
 				p.report.Lost = append(p.report.Lost, entry("", v.damage))
 			}
 			continue
-		case ofCollection && !collections[collection].pages:
+		case collection != nil && len(collection.pages) == 0:
 			p.report.Lost = append(p.report.Lost, entry("", cmp.Or(v.damage, g.lastProblem, &damagedRange{})))
 			continue
-		case ofCollection && collections[collection].owner != key:
+		case collection != nil && collection.owner != key:
 			continue // another key has its elements
 		case v.damage != nil:
 			p.report.Older = append(p.report.Older, entry(v.rec, v.damage))
@@ -406,7 +410,11 @@ func (p *run) partition(number int) (FileReport, error) {
 		if !p.fitsGroup(k, v.rec) {
 			continue
 		}
-		if rec, lives := p.redating.item(key, g.fitPopped(k.Container, key, v.rec, lists), p.names.byNumber[k.Container], p.report); lives {
+		rec := v.rec
+		if collection != nil {
+			rec = g.fitPopped(key, rec, it, collection.pages)
+		}
+		if rec, lives := p.redating.item(key, rec, p.names.byNumber[k.Container], p.report); lives {
 			ops = append(ops, aof.Op{Key: key, Rec: rec})
 			if k.Page {
 				continue

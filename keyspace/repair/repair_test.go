@@ -563,12 +563,6 @@ func (l listed) push(x *keyspace.ListEdit, from, to int) {
 	}
 }
 
-func (l listed) pop(x *keyspace.ListEdit, n int) {
-	for range n {
-		x.Pop(true)
-	}
-}
-
 func (l listed) edit(change func(x *keyspace.ListEdit)) {
 	l.key("list", func(tx *keyspace.Tx) {
 		x, _ := tx.EditList(tx.Container("0"), "list")
@@ -648,7 +642,11 @@ func TestRepairOfAListWithAnOlderEdge(t *testing.T) {
 func TestRepairOfAListWithAnOlderHead(t *testing.T) {
 	t.Parallel()
 	o := newListed(t, 100)
-	o.edit(func(x *keyspace.ListEdit) { o.pop(x, 3) })
+	o.edit(func(x *keyspace.ListEdit) {
+		for range 3 {
+			x.Pop(true)
+		}
+	})
 	o.checkpoint()
 	o.edit(func(x *keyspace.ListEdit) { x.SetAt(0, "entry-xx") })
 	l := o.copied(nil)
@@ -676,6 +674,29 @@ func TestRepairOfAListWithTwoKeys(t *testing.T) {
 	_, state := repaired(t, l.flipIn(journals[len(journals)-1], ":list", 1))
 	if _, ok := state[place{"0", "renamed"}]; !ok || len(state) != 1 {
 		t.Errorf("what is copied is %v", state)
+	}
+}
+
+// A key whose pages are all lost is no empty list: it is reported.
+func TestRepairOfAListWithoutPages(t *testing.T) {
+	t.Parallel()
+	o := newListed(t, 0)
+	o.edit(func(x *keyspace.ListEdit) { x.Push(true, strings.Repeat("long", 1000)) })
+	o.checkpoint()
+	report, state := repaired(t, o.copied(nil).flipIn(datadir.PartitionName(0), "longlong", 0))
+	if named := namedIn(report); len(state) != 0 || !named[place{"0", "list"}] || len(report.Lost) == 0 {
+		t.Errorf("what is copied is %v, the report names %v", state, named)
+	}
+}
+
+// The key of a page in a damaged delete may be that of a partition that is not there.
+func TestKeyOfNoPartition(t *testing.T) {
+	t.Parallel()
+	m := merger{folderReader: &folderReader{partitions: 2}}
+	for key, want := range map[string]int{"1/2a00.0": 0, "1/2a01.0": 1, "1/2a07.0": 2, "1/2aff.0": 2, record.ClockKey: 2} {
+		if got := m.laterOf(key); got != want {
+			t.Errorf("the changes of %q are in place %d, want %d", key, got, want)
+		}
 	}
 }
 
