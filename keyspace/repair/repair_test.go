@@ -595,6 +595,7 @@ func TestRepairOfAListWithoutItsEdge(t *testing.T) {
 	t.Parallel()
 	o := newListed(t, 100)
 	o.edit(func(x *keyspace.ListEdit) {
+		x.Drop(true, 31) // the other pages have as many entries each
 		for range 3 {
 			x.Pop(true)
 			x.Pop(false)
@@ -604,15 +605,15 @@ func TestRepairOfAListWithoutItsEdge(t *testing.T) {
 	o.checkpoint()
 	l := o.copied(nil)
 	drill.Check(t, Read(disk, l.dir, o.clock, func(record.Container) error { return nil }, func(_, _ string, it record.Item) error {
-		if all := slices.Collect(elements.Each(it.Body)); len(all) != 93 || !strings.HasPrefix(all[0].Field, "entry-03") {
+		if all := slices.Collect(elements.Each(it.Body)); len(all) != 62 || !strings.HasPrefix(all[0].Field, "entry-34") {
 			t.Errorf("%d entries are read: %.300s", len(all), it.Body)
 		}
 		return nil
 	}))
 	for _, test := range []struct{ spoilt, first, last string }{
-		{"", "entry-03", "entry-95"},
-		{"entry-02", "entry-16", "entry-95"}, // of the first page
-		{"entry-96", "entry-03", "entry-90"}, // of the last one
+		{"", "entry-34", "entry-95"},
+		{"entry-33", "entry-46", "entry-95"}, // of the first page
+		{"entry-96", "entry-34", "entry-90"}, // of the last one
 	} {
 		dir := l.dir
 		if test.spoilt != "" {
@@ -638,7 +639,7 @@ func TestRepairOfAListWithAnOlderEdge(t *testing.T) {
 	}
 }
 
-// Nor is what an older head says taken from a page that was written later.
+// Nor is what an older head says taken from a page that was written later, though that has as many entries.
 func TestRepairOfAListWithAnOlderHead(t *testing.T) {
 	t.Parallel()
 	o := newListed(t, 100)
@@ -648,12 +649,16 @@ func TestRepairOfAListWithAnOlderHead(t *testing.T) {
 		}
 	})
 	o.checkpoint()
-	o.edit(func(x *keyspace.ListEdit) { x.SetAt(0, "entry-xx") })
+	o.edit(func(x *keyspace.ListEdit) {
+		for _, entry := range []string{"entry-0c", "entry-0b", "entry-0a"} {
+			x.Push(true, entry)
+		}
+	})
 	l := o.copied(nil)
 	journals := l.journals()
 	got := repairedList(t, l.flipIn(journals[len(journals)-1], ":list", 1))
-	if len(got) != 97 || got[0] != "entry-xx" || got[1] != "entry-04" {
-		t.Errorf("the list has %v", got)
+	if len(got) != 100 || got[0] != "entry-0a" || got[3] != "entry-03" {
+		t.Errorf("the list has %d entries, %v", len(got), got)
 	}
 }
 
